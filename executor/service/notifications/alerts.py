@@ -1,11 +1,9 @@
 """Alerts: one task of the engine that groups new alerts, sends them, and starts error workflows; `engine.alerts`. The
 texts are documented in docs/howto/alerts.md.
 
-The causes are in the database already (`kernel.run.alerts`). Here all that is due for one address becomes one
-message, and the next one to it is made EVERY_MS later at the earliest: ten thousand failures are a few mails. Messages
-are claimed, sent and recorded as those about waits are, at least once, with the same key in each try. The run of an
-error workflow has the run that failed in its idempotency key, so there is only one, even after several tries.
-"""
+The causes are in the database already (`kernel.run.alerts`). Here all that is due for one address becomes one message,
+and the next one to it is made EVERY_MS later at the earliest: ten thousand failures are a few mails. The run of an
+error workflow has the run that failed in its idempotency key, so there is only one, even after several tries."""
 
 from __future__ import annotations
 
@@ -22,7 +20,7 @@ from executor.kernel.run.alerts import ERROR_KEY, INSTALLATION, alerts_of_queued
 from executor.kernel.store.run_rows import RunRow
 from executor.kernel.store.topics.alerts import AlertCount, AlertKind, AlertMessage, AlertRow
 from executor.kernel.store.topics.outbox import NotificationStatus
-from executor.service.notifications.sending import IDLE_MAX_S, Claim, Sender, post_signed
+from executor.service.notifications.sending import Claim, Sender, post_signed
 from executor.service.parts import Parts
 from executor.service.topics.runs import Runs
 
@@ -35,29 +33,21 @@ CHECK_EVERY_MS: Final = 15_000  # for runs that are queued for too long
 
 
 class Alerts(Sender[AlertMessage]):
-    """Sends alerts and starts error workflows; `engine.alerts`."""
-
     def __init__(self, parts: Parts, runs: Runs, lease_ms: int) -> None:
         failed, delayed = "alerts cannot be sent", "alerts were left for later"
-        super().__init__("alerts", parts, lease_ms, parts.hub.alerts, failed=failed, delayed=delayed)
+        super().__init__("alerts", parts, lease_ms, parts.hub.alerts, most=SENDING_MAX, failed=failed, delayed=delayed)
         self._runs = runs
         self._settings = parts.services.alerts
         self._checked_ms = 0
 
-    async def _step(self) -> float:
-        now_ms = self._clock.now_ms()
+    async def _claim(self, now_ms: int, room: int) -> list[AlertMessage]:
         await self._check_queue(now_ms)
         await self._store.group_alerts(now_ms, EVERY_MS)
-        room, lease_ms = SENDING_MAX - len(self._claims), self._claims.lease_ms
-        messages = await self._store.claim_alert_messages(now_ms, lease_ms, room) if room else []
-        for message in messages:
-            self._claims.begin(message, self._try, f"alert {message.id}")
-        if messages:
-            return 0
-        due_ms = await self._store.next_alert_ms() if room else None
-        if due_ms is None or due_ms <= now_ms:  # the latter: its message has to wait for the one before
-            return IDLE_MAX_S
-        return min(IDLE_MAX_S, (due_ms - now_ms) / 1000 + 0.001)
+        return await self._store.claim_alert_messages(now_ms, self._lease_ms, room) if room else []
+
+    async def _next_due_ms(self, now_ms: int) -> int | None:
+        due_ms = await self._store.next_alert_ms()
+        return None if due_ms is None or due_ms <= now_ms else due_ms  # a due one waits for the message before
 
     async def _keep(self, message: AlertMessage, until_ms: int, counts: bool) -> bool:
         return await self._store.keep_alert_message(message.id, message.attempts, until_ms, counts)
@@ -107,7 +97,6 @@ class Alerts(Sender[AlertMessage]):
             raise BlockError(str(error), code="error_workflow", retryable=False) from error
 
     async def _send_alerts(self, claim: Claim[AlertMessage]) -> None:
-        """Send the alerts of a message. Raises BlockError, StoreError."""
         message = claim.row
         alerts = await self._store.alerts_of(message.id, SHOWN_MAX)
         counts = await self._store.count_alerts_of(message.id)
@@ -160,7 +149,6 @@ def error_input(run: RunRow, base_url: str) -> dict[str, Any]:
 def alert_body(
     id: str, alerts: Sequence[AlertRow], counts: Sequence[AlertCount], errors: Mapping[str, Any], base_url: str
 ) -> dict[str, Any]:
-    """Return the JSON that a webhook gets."""
     return {
         "event": "alerts",
         "id": id,
@@ -173,7 +161,6 @@ def alert_body(
 def mail_of(
     alerts: Sequence[AlertRow], counts: Sequence[AlertCount], errors: Mapping[str, Any], base_url: str
 ) -> tuple[str, str]:
-    """Return subject and text."""
     total = sum(each.count for each in counts)
     kinds: dict[AlertKind, int] = {}
     for each in counts:

@@ -24,8 +24,6 @@ _BATCH: Final = "batch/v1"
 
 
 class Next(NamedTuple):
-    """The next state of the message."""
-
     status: NotificationStatus
     after_ms: int | None = None
     error: str | None = None
@@ -72,7 +70,6 @@ class KubernetesJobs:
         return Next("sent")
 
     async def _succeed(self, wait: WaitView, name: str) -> None:
-        """Handle a Job that has ended and did not call back."""
         body = {"job": name, "status": "succeeded"}
         try:
             await self._callbacks.receive(token_of(wait.link or "", "callback"), body, {"user-agent": "Kubernetes"})

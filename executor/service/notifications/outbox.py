@@ -3,10 +3,9 @@
 The append that opens the wait writes a row for each message (`kernel.run.recorder`), sealed so that no secret is in the
 database (`kernel.values.redact`). Its text is made when it is sent, because the link is a credential.
 
-At least once: a message is claimed (`sending.Claims`), sent, and recorded. A process that dies in between leaves it to
-the next one, so the receiver may see it twice: mails with the same Message-ID, requests with the same Idempotency-Key.
-No run waits for a message, and a message that cannot be sent fails nothing: its error is shown with its wait.
-"""
+At least once: a process that dies between sending and recording leaves the message to the next one, with the same
+Message-ID or Idempotency-Key. No run waits for a message, and one that cannot be sent fails nothing: its error is shown
+with its wait."""
 
 from __future__ import annotations
 
@@ -23,7 +22,7 @@ from executor.kernel.store.topics.outbox import JOB_CHANNEL, NotificationRow, No
 from executor.kernel.values.payload import render
 from executor.kernel.values.redact import sealed_names, unseal
 from executor.service.notifications.jobs import KubernetesJobs
-from executor.service.notifications.sending import IDLE_MAX_S, OVER, Claim, Sender, post_signed
+from executor.service.notifications.sending import OVER, Claim, Sender, post_signed
 from executor.service.parts import Parts
 from executor.service.topics.signals import Callbacks
 from executor.service.topics.waits import Waits
@@ -35,31 +34,24 @@ SENDING_MAX: Final = 16  # at the same time
 
 
 class Notifications(Sender[NotificationRow]):
-    """Sends the messages about waits; `engine.notifications`."""
-
     def __init__(self, parts: Parts, waits: Waits, lease_ms: int) -> None:
         super().__init__(
             "notifications",
             parts,
             lease_ms,
             parts.hub.messages,
+            most=SENDING_MAX,
             failed="the outbox cannot be read",
             delayed="messages about waits were left for later",
         )
         self._waits = waits
         self._jobs = KubernetesJobs(waits, Callbacks(parts, waits))
 
-    async def _step(self) -> float:
-        room, lease_ms = SENDING_MAX - len(self._claims), self._claims.lease_ms
-        rows = await self._store.claim_notifications(self._clock.now_ms(), lease_ms, room) if room else []
-        for row in rows:
-            self._claims.begin(row, self._try, f"message {row.run_id}:{row.wait_id}:{row.n}")
-        if rows:
-            return 0
-        due_ms = await self._store.next_notification_ms() if room else None
-        if due_ms is None:
-            return IDLE_MAX_S
-        return min(IDLE_MAX_S, max(0.0, (due_ms - self._clock.now_ms()) / 1000) + 0.001)
+    async def _claim(self, now_ms: int, room: int) -> list[NotificationRow]:
+        return await self._store.claim_notifications(now_ms, self._lease_ms, room) if room else []
+
+    async def _next_due_ms(self, now_ms: int) -> int | None:
+        return await self._store.next_notification_ms()
 
     async def _keep(self, row: NotificationRow, until_ms: int, counts: bool) -> bool:
         return await self._store.keep_notification(row.run_id, row.wait_id, row.n, row.attempts, until_ms, counts)
@@ -99,14 +91,12 @@ class Notifications(Sender[NotificationRow]):
             await self._send_to(row, wait, target)
 
     async def _opened(self, row: NotificationRow) -> tuple[dict[str, Any], RulesOf]:
-        """Return the target with the present secrets, and their rules. Raises BlockError, StoreError."""
         vault = self._parts.vault
         names = sealed_names(row.content)
         rules = await vault.open(names) if names else {}
         return unseal(row.content, vault.values), rules
 
     async def _send_to(self, row: NotificationRow, wait: WaitView, target: dict[str, Any]) -> None:
-        """Raises BlockError."""
         server = self._parts.services.notify
         match row.channel:
             case "email":
@@ -167,7 +157,6 @@ def mail_subject(wait: WaitView) -> str:
 
 
 def mail_body(wait: WaitView) -> str:
-    """Return the title, the text, the values to show and the link."""
     request = wait.request if isinstance(wait.request, dict) else {}
     parts = [wait.title]
     if isinstance(request.get("text"), str):
@@ -186,7 +175,6 @@ def mail_body(wait: WaitView) -> str:
 
 
 def _show_value(value: Any) -> str:
-    """Write a line for each field of an object; any other value as it would stand in a text."""
     if not isinstance(value, dict):
         return render(value)
     return "\n".join(f"{name}: {render(item)}" for name, item in value.items())

@@ -13,7 +13,8 @@ import hmac
 import logging
 import random
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from typing import Any, Final, Generic, TypeVar
 
 import orjson
@@ -22,7 +23,6 @@ from executor.blocks.http.binding import opened_bytes
 from executor.blocks.http.handles import written_as
 from executor.blocks.types.email import compose, post
 from executor.errors import BlockError, StoreError
-from executor.kernel.process.clock import Clock
 from executor.kernel.process.repeated import OUTAGE
 from executor.kernel.process.task import BackgroundTask
 from executor.kernel.read.peers import MESSAGES
@@ -32,6 +32,7 @@ from executor.kernel.store.topics.outbox import NotificationRow, NotificationSta
 from executor.kernel.values.redact import Redactor
 from executor.kernel.worker.worker import RENEWALS_PER_LEASE
 from executor.service.parts import Parts
+from executor.service.topics.waits import place_of
 
 log = logging.getLogger("weft.notifications")
 
@@ -86,7 +87,7 @@ async def post_signed(
         raise BlockError(_without_path(error.message, url), code=error.code, retryable=error.retryable) from None
     if answer.status >= 400:
         raise BlockError(
-            f"{_place(url)} answered {answer.status}",
+            f"{place_of(url)} answered {answer.status}",
             code="http_status",
             retryable=answer.status >= 500 or answer.status in _RETRYABLE,
         )
@@ -101,13 +102,6 @@ def back_off_ms(attempts: int, chance: float) -> int:
     """Return the pause after attempt number `attempts`; `chance` in 0..1 spreads it."""
     pause = float(min(BACK_OFF_MS * BACK_OFF_FACTOR ** (attempts - 1), BACK_OFF_MAX_MS))
     return round(pause * (1 + JITTER * (2 * chance - 1)))
-
-
-def _place(url: str) -> str:
-    import httpx  # loaded by the client, with the first request
-
-    parsed = httpx.URL(url)
-    return f"{parsed.scheme}://{parsed.netloc.decode()}"
 
 
 def _without_path(text: str, url: str) -> str:
@@ -141,54 +135,39 @@ class Claim(Generic[Row]):
         self.task: asyncio.Task[None] | None = None
 
 
-class Claims(Generic[Row]):
-    """The claims of one kind. `keep` writes until when a claim lasts, and whether it counts as a try; it returns False
-    if another process has the message. `wake` is set when there is room for another one."""
+class Sender(ABC, Generic[Row]):
+    """The task of one kind of messages: it claims those that are due, and sends each once more until one try succeeds,
+    or too many have failed."""
 
     def __init__(
-        self,
-        name: str,
-        keep: Callable[[Row, int, bool], Awaitable[bool]],
-        *,
-        clock: Clock,
-        lease_ms: int,
-        wake: asyncio.Event,
-        log: logging.Logger,
+        self, name: str, parts: Parts, lease_ms: int, wake: asyncio.Event, *, most: int, failed: str, delayed: str
     ) -> None:
-        self.lease_ms = lease_ms
-        self._keep = keep
-        self._clock = clock
-        self._wake = wake
-        self._log = log
+        """`most`: how many are sent at the same time. `failed` and `delayed`: the texts of the log when the database
+        fails, for all messages and for one."""
+        self._parts = parts
+        self._store = parts.store
+        self._clock = parts.clock
+        self._lease_ms = lease_ms
+        self._most = most
+        self._delayed = delayed
         self._held: set[Claim[Row]] = set()
-        self._renewing = BackgroundTask(
-            f"{name}:renew", self._renew, failed="claims of messages cannot be renewed", log=log
-        )
-
-    def __len__(self) -> int:
-        return len(self._held)
+        self._task = BackgroundTask(name, self._step, failed=failed, log=log, wake=wake)
+        renewing = "claims of messages cannot be renewed"
+        self._renewing = BackgroundTask(f"{name}:renew", self._renew, failed=renewing, log=log)
 
     def start(self) -> None:
+        self._clock.on_jump(self._task.wake.set)
+        self._task.start()
         self._renewing.start(after_s=self._renew_every_s)
 
-    def begin(self, row: Row, send: Callable[[Claim[Row]], Coroutine[Any, Any, None]], name: str) -> None:
-        """Send a message that was just claimed. `send` calls `record` at its end."""
-        claim = Claim(row)
-        self._held.add(claim)
-        claim.task = asyncio.create_task(send(claim), name=name)
-        claim.task.add_done_callback(lambda task: self._ended(claim, task))
-
-    async def record(self, claim: Claim[Row], record: Callable[[], Awaitable[object]]) -> None:
-        """Write the outcome; a write that fails is repeated later. Raises StoreError."""
-        claim.record = record
-        await record()
-        self._held.discard(claim)
-
-    async def stop(self, within_s: float) -> bool:
-        """Let messages being sent finish, then free the claims. Returns True if there were any to free."""
+    async def stop(self, grace_s: float = 0.0) -> None:
+        """Claim no more, let messages being sent finish, and hand over the others when the grace is over."""
+        within_s = min(grace_s, STOP_S)
+        await self._task.end(within_s)  # claims under way are freed as well
+        await self._task.stop()
         tasks = [claim.task for claim in self._held if claim.task is not None]
         if tasks:
-            await asyncio.wait(tasks, timeout=min(within_s, STOP_S))
+            await asyncio.wait(tasks, timeout=within_s)
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, self._renewing.stop(), return_exceptions=True)
@@ -197,78 +176,23 @@ class Claims(Generic[Row]):
         try:
             await asyncio.gather(*(self._leave(claim, 0) for claim in held))
         except StoreError:
-            self._log.warning("claims of messages could not be released; they will expire")
-        return bool(held)
-
-    # --- the heartbeat ---
-
-    @property
-    def _renew_every_s(self) -> float:
-        return self.lease_ms / 1000 / RENEWALS_PER_LEASE
-
-    async def _renew(self) -> float:
-        await asyncio.gather(*(self._renew_one(claim) for claim in list(self._held)))
-        return self._renew_every_s
-
-    async def _renew_one(self, claim: Claim[Row]) -> None:
-        assert claim.task is not None
-        if claim.task.done():
-            await self._leave(claim, self.lease_ms if claim.sends else AGAIN_MS)
-            self._held.discard(claim)
-            self._wake.set()
-        elif claim.record is None and not await self._keep(claim.row, self._clock.now_ms() + self.lease_ms, True):
-            self._held.discard(claim)  # this process stood still, and another one sends it
-            if claim.record is None:
-                claim.task.cancel()
-
-    async def _leave(self, claim: Claim[Row], pause_ms: int) -> None:
-        """Write the outcome, or, without one, that the message is free after a pause. Raises StoreError."""
-        if claim.record is not None:
-            await claim.record()
-        else:
-            await self._keep(claim.row, self._clock.now_ms() + pause_ms, claim.sends)
-
-    def _ended(self, claim: Claim[Row], task: asyncio.Task[None]) -> None:
-        if not task.cancelled() and (error := task.exception()) is not None:
-            self._log.error("a message cannot be sent", exc_info=error)
-        if claim in self._held:  # the database failed: the heartbeat deals with it
-            self._renewing.wake.set()
-        self._wake.set()
-
-
-class Sender(ABC, Generic[Row]):
-    """The task of one kind of messages: it claims those that are due, and sends each once more until one try succeeds,
-    or too many have failed."""
-
-    def __init__(
-        self, name: str, parts: Parts, lease_ms: int, wake: asyncio.Event, *, failed: str, delayed: str
-    ) -> None:
-        """`failed` and `delayed`: the texts of the log when the database fails, for all messages and for one."""
-        self._parts = parts
-        self._store = parts.store
-        self._clock = parts.clock
-        self._delayed = delayed
-        self._claims: Claims[Row] = Claims(name, self._keep, clock=parts.clock, lease_ms=lease_ms, wake=wake, log=log)
-        self._task = BackgroundTask(name, self._step, failed=failed, log=log, wake=wake)
-
-    def start(self) -> None:
-        self._clock.on_jump(self._task.wake.set)
-        self._task.start()
-        self._claims.start()
-
-    async def stop(self, grace_s: float = 0.0) -> None:
-        """Claim no more, and hand over unsent messages when the grace is over."""
-        await self._task.end(within_s=min(grace_s, STOP_S))  # claims under way are freed as well
-        await self._task.stop()
-        if await self._claims.stop(grace_s):
+            log.warning("claims of messages could not be released; they will expire")
+        if held:
             self._parts.peers.notify(MESSAGES, "")
 
-    @abstractmethod
-    async def _step(self) -> float:
-        """Start to send due messages. Returns the seconds until more may be due."""
+    # --- of one kind ---
 
     @abstractmethod
-    async def _keep(self, row: Row, until_ms: int, counts: bool) -> bool: ...
+    async def _claim(self, now_ms: int, room: int) -> list[Row]:
+        """Claim due messages for `_lease_ms`, at most so many."""
+
+    @abstractmethod
+    async def _next_due_ms(self, now_ms: int) -> int | None:
+        """Return when the next message is due, or None if that is not known."""
+
+    @abstractmethod
+    async def _keep(self, row: Row, until_ms: int, counts: bool) -> bool:
+        """Write until when a claim lasts, and whether it counts as a try. Returns False if another process has it."""
 
     @abstractmethod
     async def _send(self, claim: Claim[Row]) -> None:
@@ -283,6 +207,56 @@ class Sender(ABC, Generic[Row]):
     @abstractmethod
     def _name(self, row: Row) -> str:
         """Return what the log calls the message."""
+
+    # --- claims ---
+
+    async def _step(self) -> float:
+        now_ms, room = self._clock.now_ms(), self._most - len(self._held)
+        rows = await self._claim(now_ms, room)
+        for row in rows:
+            claim = Claim(row)
+            self._held.add(claim)
+            claim.task = asyncio.create_task(self._try(claim), name=self._name(row))
+            claim.task.add_done_callback(partial(self._ended, claim))
+        if rows:
+            return 0
+        due_ms = await self._next_due_ms(now_ms) if room else None
+        return IDLE_MAX_S if due_ms is None else min(IDLE_MAX_S, max(0.0, (due_ms - now_ms) / 1000) + 0.001)
+
+    @property
+    def _renew_every_s(self) -> float:
+        return self._lease_ms / 1000 / RENEWALS_PER_LEASE
+
+    async def _renew(self) -> float:
+        await asyncio.gather(*(self._renew_one(claim) for claim in list(self._held)))
+        return self._renew_every_s
+
+    async def _renew_one(self, claim: Claim[Row]) -> None:
+        assert claim.task is not None
+        if claim.task.done():
+            await self._leave(claim, self._lease_ms if claim.sends else AGAIN_MS)
+            self._held.discard(claim)
+            self._task.wake.set()
+        elif claim.record is None and not await self._keep(claim.row, self._clock.now_ms() + self._lease_ms, True):
+            self._held.discard(claim)  # this process stood still, and another one sends it
+            if claim.record is None:
+                claim.task.cancel()
+
+    async def _leave(self, claim: Claim[Row], pause_ms: int) -> None:
+        """Write the outcome, or, without one, that the message is free after a pause. Raises StoreError."""
+        if claim.record is not None:
+            await claim.record()
+        else:
+            await self._keep(claim.row, self._clock.now_ms() + pause_ms, claim.sends)
+
+    def _ended(self, claim: Claim[Row], task: asyncio.Task[None]) -> None:
+        if not task.cancelled() and (error := task.exception()) is not None:
+            log.error("a message cannot be sent", exc_info=error)
+        if claim in self._held:  # the database failed: the heartbeat deals with it
+            self._renewing.wake.set()
+        self._task.wake.set()
+
+    # --- tries ---
 
     async def _try(self, claim: Claim[Row]) -> None:
         row = claim.row
@@ -320,10 +294,11 @@ class Sender(ABC, Generic[Row]):
     ) -> None:
         now_ms = self._clock.now_ms()
         due_ms = None if after_ms is None else now_ms + after_ms
-        await self._claims.record(claim, lambda: self._write(claim.row, status, now_ms, due_ms, error))
+        claim.record = lambda: self._write(claim.row, status, now_ms, due_ms, error)  # repeated later if it fails
+        await claim.record()
+        self._held.discard(claim)
 
     async def _mail(self, to: list[str], subject: str, body: str, key: str, made_at_ms: int, what: str) -> None:
-        """Raises BlockError."""
         services = self._parts.services
         params = {"to": to, "subject": subject, "body": body}
         message, recipients = compose(params, services.mail.sender, key, made_at_ms)

@@ -340,15 +340,21 @@ def _notification_view(row: NotificationRow, server: NotifySettings) -> Notifica
 
 def _shown_target(row: NotificationRow, server: NotifySettings) -> str:
     """Return the mail addresses, or only the server of a request: the rest of an address may be a credential."""
-    import httpx  # loaded by the client, with the first request
-
     target: dict[str, Any] = unsealed_names(row.content)
     if row.channel == "email":
         return ", ".join(server.email if target.get("server") else target["to"])
     if row.channel == "job":
         return f"Kubernetes, namespace {target['namespace']}"
+    url = (server.webhook or "") if target.get("server") else target["url"]
+    return place_of(url) or "an address that cannot be read"
+
+
+def place_of(url: str) -> str | None:
+    """Return the server of an address, or None if the address cannot be read."""
+    import httpx  # loaded by the client, with the first request
+
     try:
-        url = httpx.URL((server.webhook or "") if target.get("server") else target["url"])
-        return f"{url.scheme}://{url.netloc.decode()}"
+        parsed = httpx.URL(url)
+        return f"{parsed.scheme}://{parsed.netloc.decode()}"
     except (httpx.InvalidURL, ValueError):
-        return "an address that cannot be read"
+        return None

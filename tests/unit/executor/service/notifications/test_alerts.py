@@ -20,7 +20,7 @@ from executor.kernel.store.sqlite.store import SQLiteStore
 from executor.open.engine import Engine
 from executor.service.notifications.alerts import EVERY_MS
 from executor.service.topics.workflows import Workflows
-from executor.service.triggers.schedules import ScheduleSpec
+from executor.service.triggers.declared import ScheduleSpec
 from tests.support.clock import ManualClock
 from tests.support.endpoints import answer, http, smtp
 from tests.support.runs import settled

@@ -26,7 +26,7 @@ from executor.errors import DatabaseUnavailable
 from executor.kernel.handler.needs import NotifySettings
 from executor.kernel.store.sqlite.store import SQLiteStore
 from executor.open.engine import Engine
-from executor.service.notifications import outbox, sending
+from executor.service.notifications import sending
 from executor.service.views import NotificationView, WaitView
 from tests.support.clock import ManualClock
 from tests.support.endpoints import Request, Server, answer, http, smtp
@@ -302,7 +302,7 @@ async def test_a_process_that_died_leaves_its_messages_to_the_next(
         async with engine_on(tmp_path / "db", clock) as engine:
             wait = await waiting(engine, asking(notify={"webhook": server.url}))
             await asyncio.wait_for(hangs.asked.wait(), 30)
-            monkeypatch.setattr(engine.notifications._claims, "_held", set())  # it hands nothing over
+            monkeypatch.setattr(engine.notifications, "_held", set())  # it hands nothing over
         async with engine_on(tmp_path / "db", clock) as engine:
             await asyncio.sleep(0.05)
             assert len(server.seen) == 1, "it is not known yet whether it was sent"
@@ -373,11 +373,11 @@ async def test_a_process_that_stood_still_does_not_send_what_another_has(
         await asyncio.wait_for(hangs.asked.wait(), 30)
         (row,) = await engine.store.claim_notifications(2**50, 1, 1)
         assert row.attempts == 2
-        (claim,) = engine.notifications._claims._held
-        await engine.notifications._claims._renew()
+        (claim,) = engine.notifications._held
+        await engine.notifications._renew()
         assert claim.task is not None
         await asyncio.wait([claim.task], timeout=30)
-        assert claim.task.cancelled() and not engine.notifications._claims._held
+        assert claim.task.cancelled() and not engine.notifications._held
         (told,) = (await engine.waits.get(wait.run, wait.id)).notifications
         assert (told.status, told.attempts) == ("pending", 2)
 
@@ -485,7 +485,7 @@ def test_pauses_grow_to_an_hour() -> None:
 async def test_what_goes_wrong_once_does_not_end_the_outbox(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
-    monkeypatch.setattr(outbox, "IDLE_MAX_S", 0.01)
+    monkeypatch.setattr(sending, "IDLE_MAX_S", 0.01)
     async with http(lambda request: answer(200)) as server, engine_on(tmp_path / "db") as engine:
         claim, failed = engine.store.claim_notifications, asyncio.Event()
 
