@@ -1,16 +1,11 @@
 """A copy of the database while the server works, and a database from a copy.
 
-The copy is one moment of the database: a reader's snapshot is held for as long as it takes, and writers do not wait for
-readers. It is made page by page with pauses, so that the disk is not taken from the writer; meanwhile the WAL grows.
-The file is checked, on disk and complete before it has its name.
+The copy is one moment of the database: a reader's snapshot is held meanwhile, the WAL grows, and writers do not wait.
+It is made page by page with pauses, so that the disk is not taken from the writer, and is checked and on disk before it
+has its name. The key file (`weft.key`) is not in it: a thief of the copy shall not have the resume links.
 
-The key file beside the database (`weft.key`) is not in it. Resume links are made from it, and a thief of the copy shall
-not have them.
-
-Beside a draft, `NAME.TOKEN.part`, is a file that its process locks. A killed process holds no lock, so its files are
-removed when the next file in the folder is made. The draft itself is not locked: on some systems SQLite could not write
-to it then.
-"""
+Beside a draft, `NAME.TOKEN.part`, is a file that its process locks, so those of killed processes are removed when the
+next file in the folder is made. The draft itself is not locked: on some systems SQLite could not write to it then."""
 
 from __future__ import annotations
 
@@ -48,9 +43,8 @@ class Backup(Struct, frozen=True):
 
 
 def backup(database: Path, target: Path, *, replace: bool = False) -> Backup:
-    """Copy `database` to `target`, mode 0600. Raises Conflict when there is such a file and it is not to be replaced,
-    or is no earlier backup but a database at work or something else; sqlite3.Error, OSError, and BackupUnusable when
-    the copy is not sound: then the database is not either."""
+    """Copy `database` to `target`, mode 0600. Raises Conflict when the target is there and is not to be replaced or is
+    no backup; sqlite3.Error, OSError; BackupUnusable when the copy, and so the database, is not sound."""
     if target.exists() and not replace:
         raise Conflict(f"the file {target} already exists", code="file_exists", hint="choose another name, or --force")
     if target.exists() and target.samefile(database):
@@ -101,9 +95,9 @@ def inspect(path: Path) -> Backup:
 
 
 def restore(source: Path, database: Path, *, replace: bool = False) -> tuple[Backup, Path | None]:
-    """Put the copy `source` in the place of `database`. An existing database is kept beside it; the second value is its
-    path. Leases of the copy are freed, so that its runs continue when a server starts. Raises BackupUnusable,
-    SchemaTooNew, Conflict (there is a database and it is not to be replaced, or a process has it open), OSError."""
+    """Put the copy `source` in the place of `database`, which is kept beside it; the second value is its path. Leases
+    of the copy are freed. Raises BackupUnusable, SchemaTooNew, Conflict (it is not to be replaced, or in use),
+    OSError."""
     found = inspect(source)
     if database.exists() and not replace:
         raise Conflict(
@@ -130,13 +124,13 @@ def in_use(database: Path) -> bool:
     Raises DatabaseUnavailable if only its log is there."""
     check_log(str(database))
     with closing(sqlite3.connect(database, isolation_level=None, timeout=0)) as db:
-        return not _have_it_alone(db)
+        return not have_it_alone(db)
 
 
 def vacuum(database: Path) -> None:
     """Write the file anew without its empty pages. Needs it alone and as much free disk again. Raises Conflict."""
     with closing(sqlite3.connect(database, isolation_level=None, timeout=0)) as db:
-        if not _have_it_alone(db):
+        if not have_it_alone(db):
             raise _used(database)
         db.execute("VACUUM")
         db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
@@ -146,7 +140,7 @@ def _used(database: Path) -> Conflict:
     return Conflict(f"a process is using {database}", code="database_in_use", hint="stop the server, then try again")
 
 
-def _have_it_alone(db: sqlite3.Connection) -> bool:
+def have_it_alone(db: sqlite3.Connection) -> bool:
     """Return True if no other connection has it open. With `locking_mode` exclusive the first access locks the whole
     file for as long as the connection is open."""
     db.execute("PRAGMA locking_mode = EXCLUSIVE").fetchone()
@@ -161,16 +155,15 @@ def _have_it_alone(db: sqlite3.Connection) -> bool:
 
 
 def _put_aside(database: Path) -> Path | None:
-    """Rename the database, its WAL written back before if that is possible. A damaged one goes with its WAL, and so
-    does a WAL whose database is gone: SQLite would apply it to the file that has the name next. Returns the new name,
-    or None if there was nothing."""
+    """Rename the database, with its WAL if that cannot be written back, or a WAL alone: SQLite would apply it to the
+    file that has the name next. Returns the new name, or None if there was nothing."""
     aside = database.with_name(f"{database.name}.before-{time.strftime('%Y%m%dT%H%M%S')}-{secrets.token_hex(2)}")
     moved: Path | None = None
     if database.exists():
         try:
             check_log(str(database))
             with closing(sqlite3.connect(database, isolation_level=None, timeout=0)) as db:
-                if not _have_it_alone(db):
+                if not have_it_alone(db):
                     raise _used(database)
                 db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
                 os.replace(database, aside)  # while no other process can open it
@@ -231,7 +224,6 @@ class Draft:
     """An empty file for its owner only. `close` removes it, unless it has another name by then."""
 
     def __init__(self, target: Path) -> None:
-        """Raises OSError."""
         clear_away(target.parent)
         while True:
             self.path = target.with_name(f"{target.name}.{secrets.token_hex(8)}.part")
@@ -253,7 +245,6 @@ class Draft:
 
 @contextmanager
 def draft_of(target: Path) -> Iterator[Path]:
-    """Raises OSError."""
     draft = Draft(target)
     try:
         yield draft.path
@@ -262,7 +253,6 @@ def draft_of(target: Path) -> Iterator[Path]:
 
 
 def clear_away(folder: Path) -> None:
-    """Remove the drafts of processes that were killed."""
     for owner in folder.glob(f"*.part{OWNER}"):
         draft = owner.with_name(owner.name.removesuffix(OWNER))
         if NAME.fullmatch(draft.name):

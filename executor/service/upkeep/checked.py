@@ -1,10 +1,8 @@
 """The position up to which a database was right: `weft doctor` checks everything new, open or wrong before, and a part
 of the rest.
 
-For a file it is kept in one beside it, because no process but a server writes to the database. On PostgreSQL it is a
-row of `upkeep`. It is valid for the database that it was made on, not for a copy of it. For a small database, nothing
-is kept.
-"""
+For a file it is in one beside it, because no process but a server writes to the database; on PostgreSQL, a row of
+`upkeep`. It is not valid for a copy of the database. For a small database, nothing is kept."""
 
 from __future__ import annotations
 
@@ -56,7 +54,7 @@ class Checked(Struct):
 
 
 class Progress(Struct):
-    """`total` is about how many runs there are to check."""
+    """`total` is approximate."""
 
     total: int = 0
     done: int = 0
@@ -84,7 +82,6 @@ class Examination:
         self._saved_s = time.monotonic()
 
     def run(self, evidence: Evidence) -> Report:
-        """Raises as `examine`."""
         part, before = self._before.part, self._before
         sampled: list[str] = []
         if before.until_ms:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import Final
 
 from msgspec import Struct
 
@@ -43,7 +44,6 @@ class Report(Struct, frozen=True):
 
     @property
     def healthy(self) -> bool:
-        """True if no promise is broken and no condition is an error."""
         return not any(promise.findings for promise in self.promises) and all(
             condition.level != "error" for condition in self.conditions
         )
@@ -59,11 +59,12 @@ def examine(
     seen: Callable[[str], None] = lambda id: None,
     note: Callable[[Finding], None] = lambda finding: None,
 ) -> Report:
-    """Examine the database, a part of its runs, or one run. `now_ms` by its clock. `seen` is called with each run that
-    was checked, `note` with each finding. Raises StoreError, on SQLite sqlite3.Error, if it cannot be read at all,
-    ForeignDatabase if it is of another program, LookupError if there is no such run."""
+    """Examine the database, a part of its runs, or one run. `now_ms` by its clock. `seen` is called with each checked
+    run, `note` with each finding. Raises StoreError, on SQLite sqlite3.Error, ForeignDatabase, LookupError if there is
+    no such run."""
     evidence = evidence or Evidence()
-    asked = [id for id in INVARIANTS if _can_be_asked(id, evidence, run)]
+    needed = {"I10": evidence.transcripts, "I11": evidence.secrets}
+    asked = [id for id in INVARIANTS if needed.get(id, True)]
     found_schema, newest = db.schema()
     conditions = [*_place(db), _schema(db, found_schema, newest)]
     if found_schema != newest:  # this code does not know the tables
@@ -102,16 +103,6 @@ def _place(db: Reading) -> Iterator[Condition]:
         yield from conditions_of_server(db)
 
 
-def _can_be_asked(invariant: str, evidence: Evidence, run: str | None) -> bool:
-    match invariant:
-        case "I10":
-            return bool(evidence.transcripts)
-        case "I11":
-            return bool(evidence.secrets)
-        case _:
-            return True
-
-
 # --- the schema
 
 
@@ -132,18 +123,36 @@ def _schema(db: Reading, found: int, newest: int) -> Condition:
 _IS_RUN = "SELECT 1 FROM runs WHERE id = :run"
 _RUNS = "SELECT status, count(*) FROM runs GROUP BY status"
 _EVENTS = "SELECT CAST(coalesce(sum(seq), 0) AS bigint) FROM runs"
-_LAPSED = "SELECT count(*) FROM heads AS h JOIN workers AS w ON w.id = h.owner WHERE w.until_ms < :since"
-_OVERDUE = "SELECT count(*) FROM heads WHERE owner IS NULL AND blocked_by IS NULL AND due_ms < :since"
 # A claim that leads to anything adds an event. A process that lacks a block gives the run back without one, as waiting.
 _GIVEN_BACK = """
 SELECT count(*), min(id) FROM heads WHERE owner IS NULL AND status = 'waiting' AND epoch > seq + :claims"""
+_PRESENT_KEY = "SELECT id FROM secret_keys WHERE until_ms IS NULL"
+_LAPSED = "SELECT count(*) FROM heads AS h JOIN workers AS w ON w.id = h.owner WHERE w.until_ms < :since"
+_OVERDUE = "SELECT count(*) FROM heads WHERE owner IS NULL AND blocked_by IS NULL AND due_ms < :since"
 _UNSENT = "SELECT count(*) FROM notifications WHERE status = 'pending' AND due_at_ms < :since"
 _FAILED_MESSAGES = "SELECT count(*) FROM notifications WHERE status = 'failed'"
 _UNSENT_ALERTS = "SELECT count(*) FROM alert_messages WHERE status = 'pending' AND due_at_ms < :since"
-_PRESENT_KEY = "SELECT id FROM secret_keys WHERE until_ms IS NULL"
 _FAILED_ALERTS = "SELECT count(*) FROM alert_messages WHERE status = 'failed'"
 _LATE_SCHEDULES = "SELECT count(*) FROM schedules WHERE enabled = 1 AND next_run_at_ms < :since"
 _FAILED_SCHEDULES = "SELECT count(*) FROM schedules WHERE enabled = 1 AND error IS NOT NULL"
+_ALERTS_FAIL = "alerts could not be delivered, or error workflows not be started"
+_SEE_LOG = "the log of the server says why; see docs/howto/alerts.md"
+# Each has a name, the query of a number that should be 0, what that counts, and the fix: by default to start a worker.
+_COUNTED: Final = (
+    ("leases", _LAPSED, "runs belong to a worker that has stopped, and no other worker claims them", ""),
+    ("due runs", _OVERDUE, "runs are due, but no worker claims them", ""),
+    ("messages", _UNSENT, "messages about waits are due, but are not being sent", ""),
+    ("failed messages", _FAILED_MESSAGES, "messages could not be delivered", "`weft inbox` lists their links"),
+    ("alerts", _UNSENT_ALERTS, "alerts are due, but are not being sent", ""),
+    ("failed alerts", _FAILED_ALERTS, _ALERTS_FAIL, _SEE_LOG),
+    ("schedules", _LATE_SCHEDULES, "schedules are due, but do not start runs", ""),
+    (
+        "failing schedules",
+        _FAILED_SCHEDULES,
+        "schedules failed to start their last run",
+        "`weft cron ls` shows the errors",
+    ),
+)
 
 
 def _key(db: Reading, keys: Sequence[str]) -> Condition:
@@ -159,35 +168,15 @@ def _key(db: Reading, keys: Sequence[str]) -> Condition:
 
 def _work(db: Reading, now_ms: int) -> Iterator[Condition]:
     workers = "`weft serve`" if db.kind == "SQLite" else "`weft serve` or `weft worker`"
-    serve = f"is {workers} running on this database?"
     since = {"since": now_ms - STUCK_MS}
-    yield _count(
-        db, "leases", _LAPSED, since, "runs belong to a worker that has stopped, and no other worker claims them", serve
-    )
-    yield _count(db, "due runs", _OVERDUE, since, "runs are due, but no worker claims them", serve)
-    yield _blocks(db)
-    yield _count(db, "messages", _UNSENT, since, "messages about waits are due, but are not being sent", serve)
-    yield _count(
-        db, "failed messages", _FAILED_MESSAGES, {}, "messages could not be delivered", "`weft inbox` lists their links"
-    )
-    yield _count(db, "alerts", _UNSENT_ALERTS, since, "alerts are due, but are not being sent", serve)
-    yield _count(
-        db,
-        "failed alerts",
-        _FAILED_ALERTS,
-        {},
-        "alerts could not be delivered, or error workflows not be started",
-        "the log of the server says why; see docs/howto/alerts.md",
-    )
-    yield _count(db, "schedules", _LATE_SCHEDULES, since, "schedules are due, but do not start runs", serve)
-    yield _count(
-        db,
-        "failing schedules",
-        _FAILED_SCHEDULES,
-        {},
-        "schedules failed to start their last run",
-        "`weft cron ls` shows the errors",
-    )
+    for name, query, what, fix in _COUNTED:
+        ((count,),) = db.rows(query, since if ":since" in query else {})
+        if count:
+            yield Condition(name, "warning", f"{count} {what}", fix or f"is {workers} running on this database?")
+        else:
+            yield Condition(name, "ok", "none")
+        if name == "due runs":
+            yield _blocks(db)
 
 
 def _blocks(db: Reading) -> Condition:
@@ -197,8 +186,3 @@ def _blocks(db: Reading) -> Condition:
     what = f"{count} runs need a block type or function that the processes that claim them lack, for example run {run}"
     fix = "`weft why RUN` or a worker's log names it (`which this process lacks`): start one that has it"
     return Condition("blocks", "warning", what, fix)
-
-
-def _count(db: Reading, name: str, query: str, values: dict[str, int], what: str, fix: str) -> Condition:
-    ((count,),) = db.rows(query, values)
-    return Condition(name, "warning", f"{count} {what}", fix) if count else Condition(name, "ok", "none")

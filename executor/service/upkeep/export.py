@@ -58,7 +58,6 @@ def tables(db: Asking, workflow: str, block: str | None = None) -> list[Table]:
 
 
 def rows_of(db: Asking, table: Table, timeout_s: float) -> Query:
-    """Raises QueryRefused, also while they are read, when it takes too long."""
     return db.query(f"{table.sql} ORDER BY at_ms, run_id, seq", timeout_s=timeout_s, rows_max=ROWS_MAX)
 
 
@@ -73,8 +72,8 @@ def write_sqlite(db: Asking, wanted: Sequence[Table], target: Path, timeout_s: f
 
 @contextmanager
 def replacing(target: Path) -> Iterator[Path]:
-    """Yield an empty file, readable for its owner only, that replaces `target` at the end, unless there was an error:
-    then `target` is as it was. Raises OSError."""
+    """Yield an empty file, readable for its owner only, that replaces `target` at the end unless there was an error.
+    Raises OSError."""
     with draft_of(target) as draft:
         yield draft
         os.replace(draft, target)

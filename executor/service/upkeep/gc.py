@@ -7,7 +7,7 @@ version or for all, runs are kept for ever. Cached results are the exception: ea
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from typing import Any, TypeVar
 
 import orjson
@@ -48,7 +48,6 @@ class Collected(Struct):
     dry_run: bool = False
 
     def add(self, orphans: Orphans) -> None:
-        """Count deleted orphans as well."""
         self.plans += orphans.plans
         self.documents += orphans.documents
         self.blobs += orphans.blobs
@@ -65,9 +64,8 @@ async def collect(
     total: Collected | None = None,
 ) -> Collected:
     """Delete runs that ended more than `older_than_ms` ago (None for no run), except the `keep` newest of each
-    workflow, and runs of workflows with a rule of their own by that; children after their parents. Then delete data
-    that no run refers to any more, unless it was used in the last hour, turns of agents of that age, alerts that were
-    sent a month ago, and cached results that have expired. `by_days`: where the database can drop the journals of whole
+    workflow, and runs of workflows with a rule of their own by that; then data that no run refers to, turns of agents
+    of that age, old alerts, and expired cached results. `by_days`: where the database can drop the journals of whole
     days, runs wait for that. `total`: counts deletions as they are made."""
     total = Collected() if total is None else total
     every_days = days_of_part(older_than_ms)
@@ -84,18 +82,19 @@ async def collect(
     while (orphans := await store.delete_orphans(now_ms - UNUSED_MS, ROWS_PER_BATCH)).total:
         total.add(orphans)
         await asyncio.sleep(PAUSE_S)
-    while older_than_ms is not None:
-        if not await store.delete_old_memory(now_ms - older_than_ms, ROWS_PER_BATCH):
-            break
-        await asyncio.sleep(PAUSE_S)
-    while True:
-        if not await store.delete_old_alerts(now_ms - ALERTS_KEPT_MS, ROWS_PER_BATCH):
-            break
-        await asyncio.sleep(PAUSE_S)
-    while expired := await store.delete_expired_cache(now_ms, ROWS_PER_BATCH):
-        total.cached += expired
-        await asyncio.sleep(PAUSE_S)
+    if older_than_ms is not None:
+        await _until_none(lambda: store.delete_old_memory(now_ms - older_than_ms, ROWS_PER_BATCH))
+    await _until_none(lambda: store.delete_old_alerts(now_ms - ALERTS_KEPT_MS, ROWS_PER_BATCH))
+    total.cached += await _until_none(lambda: store.delete_expired_cache(now_ms, ROWS_PER_BATCH))
     return total
+
+
+async def _until_none(delete: Callable[[], Awaitable[int]]) -> int:
+    deleted = 0
+    while some := await delete():
+        deleted += some
+        await asyncio.sleep(PAUSE_S)
+    return deleted
 
 
 async def _collect_runs(store: Store, rule: Rule, now_ms: int, total: Collected) -> None:
@@ -155,7 +154,6 @@ def batches(found: list[Row]) -> Iterator[list[Row]]:
 
 
 def _batch(found: list[Row]) -> list[Row]:
-    """Return as many from the beginning as one transaction takes."""
     events = 0
     for n, run in enumerate(found):
         events += run.seq
@@ -178,8 +176,7 @@ class Rule(Struct, frozen=True):
 
 
 async def rules_of(store: Store, older_than_ms: int | None, keep: int) -> list[Rule]:
-    """Return the rules, those of workflows first. If `older_than_ms` is None, runs of workflows without a rule are
-    kept."""
+    """Return the rules, those of workflows first. If `older_than_ms` is None, other runs are kept."""
     own = [rule for row in await store.list_workflows() if (rule := _rule_of(row, older_than_ms)) is not None]
     if older_than_ms is None:
         return own

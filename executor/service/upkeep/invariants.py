@@ -74,9 +74,8 @@ def check(
     part: Part = EVERYTHING,
     seen: Callable[[str], None] = lambda id: None,
 ) -> Iterator[Finding]:
-    """Yield every violation, as it is found. `run` narrows it to one run (and leaves out checks of the whole database);
-    `only` to some invariants; `part` to some runs. `seen` is called with each run that was checked. Raises StoreError,
-    on SQLite sqlite3.Error, if it cannot be read; damage of a part is a finding, the last one."""
+    """Yield every violation, as it is found. `run` leaves out checks of the whole database. `seen` is called with each
+    checked run. Raises StoreError, on SQLite sqlite3.Error; damage of a part is a finding, the last one."""
     try:
         for finding in _everything(db, run, frozenset(only), evidence or Evidence(), part, seen):
             if finding.invariant in only:
@@ -421,7 +420,6 @@ class _Checker:
 
 
 def _object(data: bytes | None) -> dict[str, Any] | None:
-    """Decode an object, or return None if it is damaged."""
     try:
         value = orjson.loads(data or b"{}")
     except orjson.JSONDecodeError:

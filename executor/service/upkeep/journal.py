@@ -1,10 +1,8 @@
 """Checks the journal of one run: it is folded under its plan, event by event, and everything the journal alone can
 prove is checked on the way (I2, I4, I5, I6, I8). The memory used is bounded by what is open in the run.
 
-Each event is checked before it is applied, because `evolve` trusts its journal. The checks use the plan and earlier
-events where they can, and not the counters of `evolve`. A snapshot has to have the same bytes as one of the journal,
-folded up to its event by the code that recovery uses.
-"""
+Each event is checked before it is applied, because `evolve` trusts its journal. A snapshot has to have the same bytes
+as one of the journal, folded up to its event by the code that recovery uses."""
 
 from __future__ import annotations
 
@@ -17,30 +15,7 @@ import msgspec
 from compiler.keys import CLEANUP_SUFFIX, NodeKey, Path
 from compiler.plan import Plan
 from executor.errors import CorruptJournal
-from executor.kernel.core.events import (
-    CleanupOpened,
-    CleanupStopped,
-    Event,
-    NodeFailed,
-    NodeLog,
-    NodeSkipped,
-    NodeStarted,
-    NodeSucceeded,
-    RegionExited,
-    RegionSized,
-    RetryHastened,
-    RetryScheduled,
-    RunCancelling,
-    RunForked,
-    RunParked,
-    RunStarted,
-    ScopesOpened,
-    StepFinished,
-    StepLost,
-    StepStarted,
-    WaitClosed,
-    WaitOpened,
-)
+from executor.kernel.core import events as e
 from executor.kernel.core.evolve import cleanup_of, evolve
 from executor.kernel.core.state import Cleanup, RunPhase, State, Status
 from executor.kernel.journal.codec import Codec, data_of, key_of
@@ -86,7 +61,7 @@ class JournalCheck:
             yield self._finding("I4", record, str(error), SEE_JOURNAL.format(run=self._run))
             return
         yield from self._in_time(record, event)
-        if isinstance(event, NodeStarted):
+        if isinstance(event, e.NodeStarted):
             reason = not_ready(self._plan, self._ended.get(event.key[0], {}), event.key[1])
             if reason is not None:
                 yield self._finding("I5", record, f"it starts in event {record.seq}, but {reason}", OUR_BUG)
@@ -127,22 +102,22 @@ class JournalCheck:
         elif record.type == "node.started" and self.cancelling and (self._at_once or CLEANUP_SUFFIX not in record.path):
             yield self._finding("I6", record, f"it starts in event {record.seq}, after run.cancelling", OUR_BUG)
 
-    def _in_time(self, record: Record, event: Event) -> Iterator[Finding]:
+    def _in_time(self, record: Record, event: e.Event) -> Iterator[Finding]:
         due_ms = None
-        if isinstance(event, WaitClosed) and event.outcome in ("fired", "expired"):
+        if isinstance(event, e.WaitClosed) and event.outcome in ("fired", "expired"):
             wait = self.state.wait_of(event.key, event.attempt)
             if wait is not None and wait.due_ms is None:
                 yield self._finding(
                     "I8", record, f"event {record.seq}: a wait without a due time {event.outcome}", OUR_BUG
                 )
             due_ms = wait.due_ms if wait is not None else None
-        elif isinstance(event, NodeStarted) and event.key in self.state.retries:
+        elif isinstance(event, e.NodeStarted) and event.key in self.state.retries:
             due_ms = self.state.retries[event.key][1]
         if due_ms is not None and record.at_ms < due_ms:
             what = f"event {record.seq} ({record.type}) is {due_ms - record.at_ms} ms too early"
             yield self._finding("I8", record, what, OUR_BUG)
 
-    def _apply(self, event: Event) -> str | None:
+    def _apply(self, event: e.Event) -> str | None:
         """Return why the event cannot follow; what no rule foresees of a damaged journal is a reason too."""
         try:
             reason = complaint(self._plan, self.state, event)
@@ -152,11 +127,11 @@ class JournalCheck:
             return str(error) or type(error).__name__
         return reason
 
-    def _record_starts(self, record: Record, event: Event) -> None:
+    def _record_starts(self, record: Record, event: e.Event) -> None:
         """Keep the data that later starts depend on, for scopes that are open."""
-        if isinstance(event, RunStarted):
+        if isinstance(event, e.RunStarted):
             self._began_as = event.run
-        elif isinstance(event, RunForked):
+        elif isinstance(event, e.RunForked):
             self.forked_at = self._seq
         decided = decision(record.type, data_of(record))
         if decided is None:
@@ -174,59 +149,58 @@ class JournalCheck:
 # --- what each event requires ---
 
 
-def complaint(plan: Plan, state: State, event: Event) -> str | None:
-    """Return why `event` cannot follow in `state`, or None if it can."""
+def complaint(plan: Plan, state: State, event: e.Event) -> str | None:
     if state.phase is RunPhase.FINISHED:
         return "it comes after run.finished"
-    if isinstance(event, RunStarted):
+    if isinstance(event, e.RunStarted):
         return None if state.phase is RunPhase.NEW else "the run has already started"
     if state.phase is RunPhase.NEW:
         return "it comes before run.started"
     match event:
-        case RunParked():
+        case e.RunParked():
             return f"{len(state.running)} attempts are running" if state.running else None
-        case RunCancelling():
+        case e.RunCancelling():
             again = state.phase is RunPhase.CANCELLING or (state.cancelled and not event.now)
             return "the run is already being cancelled" if again else None
-        case CleanupOpened():
+        case e.CleanupOpened():
             return _cleaning(plan, state, event)
-        case CleanupStopped():
+        case e.CleanupStopped():
             return None if event.key in state.cleanups else "its cleanup is not open"
-        case ScopesOpened():
+        case e.ScopesOpened():
             return _opening(plan, state, event)
-        case NodeStarted():
+        case e.NodeStarted():
             return _starting(state, event)
-        case NodeSucceeded():
+        case e.NodeSucceeded():
             reused = event.reused and (event.key in state.reusing or event.key in state.exits)
             return None if reused else _ending(plan, state, event.key, event.attempt)
-        case RegionSized():
+        case e.RegionSized():
             return None if event.key in state.reusing else _ending(plan, state, event.key, event.attempt)
-        case RegionExited():
+        case e.RegionExited():
             return _leaving(plan, state, event)
-        case NodeFailed():
+        case e.NodeFailed():
             refused = any(queue and queue[0][1] == event.key for queue in state.ready)  # by a limit of the run
             aborted = event.key in state.failed_ends
             return None if refused or aborted else _ending(plan, state, event.key, event.attempt)
-        case NodeSkipped(reason="pruned"):
+        case e.NodeSkipped(reason="pruned"):
             return (
                 None
                 if state.status_of(plan, event.key) in (Status.SKIPPED, None)
                 else "one of its incoming connections is still open"
             )
-        case NodeSkipped() | RetryScheduled():
+        case e.NodeSkipped() | e.RetryScheduled():
             return _ending(plan, state, event.key, event.attempt)
-        case RetryHastened():
+        case e.RetryHastened():
             retry = state.retries.get(event.key)
             return (
                 None if retry is not None and retry[0] == event.attempt else "this attempt is not scheduled for a retry"
             )
-        case StepFinished() | StepLost():
+        case e.StepFinished() | e.StepLost():
             return _ending_step(plan, state, event)
-        case WaitOpened(beside=True):
+        case e.WaitOpened(beside=True):
             return _opening_beside(state, event)
-        case WaitOpened() | NodeLog() | StepStarted():
+        case e.WaitOpened() | e.NodeLog() | e.StepStarted():
             return None if state.running.get(event.key) == event.attempt else "this attempt is not running"
-        case WaitClosed():
+        case e.WaitClosed():
             if state.wait_of(event.key, event.attempt) is None:
                 return "it has no open wait"
             left = len(state.waits[event.key]) - 1
@@ -235,7 +209,7 @@ def complaint(plan: Plan, state: State, event: Event) -> str | None:
             return None
 
 
-def _leaving(plan: Plan, state: State, event: RegionExited) -> str | None:
+def _leaving(plan: Plan, state: State, event: e.RegionExited) -> str | None:
     if event.key not in state.exits and event.key not in state.running:
         return "its container has not ended"
     if event.reused or cleanup_of(plan, event.key[1]) < 0:
@@ -244,7 +218,7 @@ def _leaving(plan: Plan, state: State, event: RegionExited) -> str | None:
     return None if container is None or container.cleanup is Cleanup.OVER else "its cleanup has not run"
 
 
-def _ending_step(plan: Plan, state: State, event: StepFinished | StepLost) -> str | None:
+def _ending_step(plan: Plan, state: State, event: e.StepFinished | e.StepLost) -> str | None:
     steps = state.steps.get(event.key)
     step = None if steps is None else steps.by_n.get(event.n)
     if step is None:
@@ -257,7 +231,7 @@ def _ending_step(plan: Plan, state: State, event: StepFinished | StepLost) -> st
     return _ending(plan, state, event.key, event.attempt)
 
 
-def _opening_beside(state: State, event: WaitOpened) -> str | None:
+def _opening_beside(state: State, event: e.WaitOpened) -> str | None:
     waits = state.waits.get(event.key)
     if not waits:
         return "it is beside no other wait"
@@ -268,8 +242,7 @@ def _opening_beside(state: State, event: WaitOpened) -> str | None:
 
 
 def not_ready(plan: Plan, ended: dict[int, str | None], number: int) -> str | None:
-    """Return why a node may not start yet: a node it depends on has no result, or no edge to it is live. `ended` maps
-    the decided nodes of its scope to the handle they left by."""
+    """Return why a node may not start yet. `ended` maps the decided nodes of its scope to the handle they left by."""
     region = plan.regions[plan.region_of[number]]
     if number in region.entries:
         return None
@@ -284,7 +257,7 @@ def not_ready(plan: Plan, ended: dict[int, str | None], number: int) -> str | No
     return None if live else "no incoming connection is active"
 
 
-def _opening(plan: Plan, state: State, event: ScopesOpened) -> str | None:
+def _opening(plan: Plan, state: State, event: e.ScopesOpened) -> str | None:
     path, start = event.key
     body = plan.nodes[start].body
     container = state.containers.get((path, body))
@@ -299,7 +272,7 @@ def _opening(plan: Plan, state: State, event: ScopesOpened) -> str | None:
     return None
 
 
-def _cleaning(plan: Plan, state: State, event: CleanupOpened) -> str | None:
+def _cleaning(plan: Plan, state: State, event: e.CleanupOpened) -> str | None:
     key = event.key
     if cleanup_of(plan, key[1]) < 0:
         return "it has no cleanup"
@@ -319,7 +292,7 @@ def _cleaning(plan: Plan, state: State, event: CleanupOpened) -> str | None:
     return None if ended else "the body of its container has not ended"
 
 
-def _starting(state: State, event: NodeStarted) -> str | None:
+def _starting(state: State, event: e.NodeStarted) -> str | None:
     key = event.key
     scope = state.scopes.get(key[0])
     if scope is None:
@@ -377,7 +350,6 @@ class _Journals:
 
 
 def run_of(db: Reading, run: str) -> RunRow | None:
-    """Return the row of a run, in the transaction of the caller."""
     return _at_once(runs.get_run(_Rows(db), run))
 
 
@@ -402,7 +374,6 @@ def check_snapshot(db: Reading, run: RunRow, plan: Plan) -> Iterator[Finding]:
 
 
 def _at_once(reading: Coroutine[Any, Any, T]) -> T:
-    """Return the result of a coroutine that waits for nothing."""
     try:
         reading.send(None)
     except StopIteration as done:

@@ -77,9 +77,9 @@ class _Present(Struct, frozen=True):
 def restore(
     dump: Path, address: str, *, replace: bool = False, evidence: Evidence, progress: Callable[[str], None]
 ) -> Restored:
-    """Make the dump the database of `address`. Raises Conflict (there is a database and it is not to be replaced, or
-    it is in use, or a right is missing: then the hint has
-    the commands for an administrator), BackupUnusable, DatabaseUnavailable."""
+    """Make the dump the database of `address`. Raises Conflict (there is a database and it is not to be replaced, or it
+    is in use, or a right is missing: the hint has the commands for an administrator), BackupUnusable,
+    DatabaseUnavailable."""
     check_address("WEFT_DB or --db", address)
     names = _Names(str(conninfo_to_dict(address).get("dbname") or conninfo_to_dict(address).get("user") or ""), dump)
     with closing(_connect(address, "template1" if names.database == "postgres" else "postgres")) as db:
@@ -141,7 +141,6 @@ def _quoted(statement: sql.Composed) -> str:
 
 
 def _connect(address: str, database: str) -> psycopg.Connection[Row]:
-    """Connect to another database of the same server, because an open database cannot be renamed."""
     with _translated(f"the database {database!r} of that server cannot be opened, which is needed to rename another"):
         return psycopg.connect(
             reachable(make_conninfo(address, dbname=database)),
@@ -194,7 +193,6 @@ def _refuse_without_rights(db: psycopg.Connection[Row], names: _Names, present: 
 
 
 def _create(db: psycopg.Connection[Row], names: _Names, present: _Present | None) -> None:
-    """Create an empty database, with the locale, the rights and the settings of the present one."""
     new = sql.Identifier(names.new)
     with _translated(f"the database {names.new} cannot be created"):
         if present is None:
@@ -231,7 +229,6 @@ def _fill(program: str, dump: Path, address: str, new: str, present: _Present | 
 
 
 def _run(command: list[str], dump: Path, environ: dict[str, str] | None = None) -> None:
-    """Run the program. Raises BackupUnusable with its error output."""
     ran = subprocess.run(  # noqa: S603 - pg_restore
         command, check=False, capture_output=True, text=True, errors="replace", env={**os.environ, **(environ or {})}
     )

@@ -52,7 +52,7 @@ class Upkeep:
 
         async def step() -> float:
             try:
-                deleted = await self._collect(retention_ms, 0, by_days=True)
+                deleted = await self.collect(retention_ms, by_days=True)
             except Conflict:  # another process does it
                 return every_s
             if deleted.runs or deleted.cached:
@@ -74,8 +74,7 @@ class Upkeep:
 
     async def begin(self, older_than_ms: int | None, keep: int = 0, *, dry_run: bool = False) -> tuple[GcJob, bool]:
         """Begin the work of `service.upkeep.gc`, or its dry run, without waiting for its end. Returns False with the
-        job that is at work already, in this process or another. Raises Conflict if another process is at it without a
-        job."""
+        job that is at work already. Raises Conflict if another process is at it without a job."""
         async with self._beginning:
             running = await self._running(kind_of(dry_run))
             if running is not None:
@@ -89,18 +88,15 @@ class Upkeep:
         if id in self._known:
             return self._known[id]
         for dry_run in (False, True):
-            found = await self._last(kind_of(dry_run))
+            found = await last_job(self._store, kind_of(dry_run), self._clock.now_ms())
             if found is not None and found.id == id:
                 return found
         raise NotFound(f"there is no deletion {id}, or another one came after it", code="gc_not_found")
 
-    async def collect(self, older_than_ms: int | None, keep: int = 0, *, dry_run: bool = False) -> Collected:
-        """See `executor.service.upkeep.gc`; one at a time, of all processes. Raises Conflict: another one is at it."""
-        return await self._collect(older_than_ms, keep, dry_run=dry_run)
-
-    async def _collect(
-        self, older_than_ms: int | None, keep: int, *, dry_run: bool = False, by_days: bool = False
+    async def collect(
+        self, older_than_ms: int | None, keep: int = 0, *, dry_run: bool = False, by_days: bool = False
     ) -> Collected:
+        """See `executor.service.upkeep.gc`; one at a time, of all processes. Raises Conflict: another one is at it."""
         kind = kind_of(dry_run)
         while True:
             async with self._beginning:
@@ -119,11 +115,8 @@ class Upkeep:
         own = self._jobs.get(kind)
         if own is not None and not own[1].done():
             return own[0]
-        last = await self._last(kind)
+        last = await last_job(self._store, kind, self._clock.now_ms())
         return last if last is not None and last.state == "running" else None
-
-    async def _last(self, kind: str) -> GcJob | None:
-        return await last_job(self._store, kind, self._clock.now_ms())
 
     async def _begin(self, older_than_ms: int | None, keep: int, *, dry_run: bool, by_days: bool) -> GcJob:
         now_ms = self._clock.now_ms()
@@ -159,10 +152,6 @@ class Upkeep:
             await self._store.record_act()
         return job
 
-    async def clear_cache(self, workflow: str | None = None) -> int:
-        """Delete all cached results, or those of the runs of one workflow. Returns how many there were."""
-        return await self._store.clear_cache(workflow)
-
     async def delete_run(self, run: str) -> int:
         """Delete the run and the runs below it; returns their number. Raises NotFound, Conflict if it has not ended,
         another run has started it, or an open run needs it."""
@@ -186,7 +175,6 @@ class Upkeep:
         return deleted
 
     async def _family(self, row: RunRow) -> list[RunRow]:
-        """Return the run and those below it, parents before their children."""
         found = [row]
         for parent in found:
             for child in await self._store.list_children(parent.id, CHILDREN_MAX):
@@ -252,12 +240,10 @@ class GcJob(Struct):
 
 
 def kind_of(dry_run: bool) -> str:
-    """Return the name of the note in the database."""
     return "gc-preview" if dry_run else "gc"
 
 
 async def last_job(store: Store, kind: str, now_ms: int) -> GcJob | None:
-    """Return the last deletion of any process."""
     data = await store.upkeep_note(kind)
     if data is None:
         return None

@@ -1,12 +1,9 @@
 """A whole database from SQLite to PostgreSQL, or back: `weft migrate-store`. And once, to any new database, from the
 last schemas of before the first release.
 
-Rows are the same on both, with the same ids and numbers, so tables are copied as they are. One difference: an append
-on SQLite does not write the head of its run. Leases are not copied: no worker may have the source.
-
-All or nothing: a file gets its name, and a transaction is committed, when the rows of each table and the events of each
-run have been read back from the target and are those of the source. The source is not changed.
-"""
+Rows are the same on both, so tables are copied as they are; but an append on SQLite does not write the head of its run,
+and leases are not copied. All or nothing: a file gets its name, and a transaction is committed, when the rows of each
+table and the events of each run have been read back and are those of the source."""
 
 from __future__ import annotations
 
@@ -28,7 +25,7 @@ from executor.kernel.store.sqlite.connection import Database, check_log, plain_c
 from executor.kernel.store.sqlite.reading import SQLiteReading
 from executor.kernel.store.statements import LAST_SEQ
 from executor.kernel.store.tx import Row
-from executor.service.upkeep.backup import Draft
+from executor.service.upkeep.backup import Draft, have_it_alone
 
 if TYPE_CHECKING:
     from executor.service.upkeep.transfer_postgres import ServerSource, ServerTarget
@@ -79,7 +76,7 @@ def transfer(source: Path | str, target: Path | str, told: Callable[[Copied], No
 
 def _is_unreleased(source: Reading) -> bool:
     """Return True if the source has one of the last schemas from before the first release, whose tables are those of
-    schema 1. Raises SchemaTooNew, Conflict, SchemaUnreleased (it has an earlier one)."""
+    schema 1. Raises SchemaTooNew, Conflict, SchemaUnreleased."""
     try:
         found, newest = source.schema()
     except SchemaUnreleased as error:
@@ -171,7 +168,6 @@ def _all_of(run: str) -> dict[str, Any]:
 
 
 def _journals(source: Reading, total: _Sum) -> Iterator[Row]:
-    """Yield rows of batches, run by run. Raises CorruptJournal."""
     for n, run in _runs(source):
         rows = source.rows(JOURNAL, _all_of(run))
         total.add(_digest(run, records_of(run, rows)))
@@ -224,21 +220,18 @@ class FileSource:
     """Held alone: no other process can open it meanwhile."""
 
     def __init__(self, path: Path) -> None:
-        """Raises Conflict, sqlite3.Error."""
         check_log(str(path))
         self._db = sqlite3.connect(f"file:{path.absolute()}?mode=rw", uri=True, isolation_level=None, timeout=0)
         self.reading: Reading = SQLiteReading(self._db, str(path))
         try:
-            self._db.execute("PRAGMA locking_mode = EXCLUSIVE").fetchone()
-            self._db.execute("BEGIN IMMEDIATE")
-        except sqlite3.OperationalError as error:
-            self._db.close()
-            if error.sqlite_errorcode & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+            if not have_it_alone(self._db):
                 raise Conflict(
                     f"a process is using {path}",
                     code="database_in_use",
                     hint="stop each `weft serve` and `weft worker`, then try again",
-                ) from None
+                )
+        except BaseException:
+            self._db.close()
             raise
 
     def close(self) -> None:
@@ -249,7 +242,6 @@ class FileTarget:
     """Made under another name; `finish` gives it its own."""
 
     def __init__(self, path: Path) -> None:
-        """Raises Conflict, OSError, sqlite3.Error."""
         for there in (path, path.with_name(f"{path.name}-wal")):
             if there.exists():
                 raise Conflict(f"the file {there} already exists", code="file_exists", hint="choose another name")

@@ -42,7 +42,6 @@ class ServerSource:
     """One snapshot, with a lock that keeps other processes from writing."""
 
     def __init__(self, address: str) -> None:
-        """Raises Conflict, StoreError."""
         self._db = _connect(address)
         self.reading: Reading = PostgresReading(self._db, name_of(address))
         try:
@@ -68,7 +67,6 @@ class ServerTarget:
     """Filled in one transaction."""
 
     def __init__(self, address: str) -> None:
-        """Raises Conflict, StoreError."""
         self._db = _connect(address)
         self.reading: Reading = PostgresReading(self._db, name_of(address))
         try:
@@ -108,8 +106,7 @@ class ServerTarget:
                 copy.write_row(row)
 
     def _make_room(self) -> None:
-        """Make one part of the journals for all runs, whatever their numbers. It may have been used before, and
-        emptied."""
+        """Make one part of the journals for all runs. It may have been used before, and emptied."""
         with _told(self.reading.name):
             ((highest,),) = self.reading.rows(
                 f"SELECT greatest(max(n), (SELECT last_value FROM {SEQUENCE})) FROM run_details"  # noqa: S608

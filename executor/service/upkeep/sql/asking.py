@@ -1,17 +1,16 @@
 """Statements of people on a database: one at a time, with a limit of time and rows, and none that changes anything.
 
 Besides the tables there are the views of the schema (`events`, `outputs`, `attempts`, `nodes`), `steps`, and for each
-block of the active version of a stored workflow with a known output `out_<workflow>_<block>`: a row for each time it
-succeeded, with a column for each property of its output schema. They are made for the session: nothing in the database
-has to follow when a workflow changes. `Dialect` has what differs between the databases; `sqlite` and `postgres` open
-the sessions, and refuse everything but reading.
-"""
+block of the active version of a stored workflow with a known output `out_<workflow>_<block>`, with a column for each
+property of its output schema. They are made for the session: nothing in the database has to follow when a workflow
+changes."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from typing import Any, Final, Protocol
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
+from typing import Any, Final, TypeAlias
 
 import orjson
 from msgspec import Struct
@@ -22,6 +21,7 @@ from executor.kernel.journal.projection import BLOCK_OUTPUT, CONTAINER_OUTPUT
 from executor.kernel.run.imports import as_ours
 from executor.kernel.store.reading import Reading
 
+Rows: TypeAlias = Generator[tuple[Any, ...], None, None]
 VIEWS_MAX: Final = 500
 COLUMNS_MAX: Final = 100  # per view
 FIXED: Final = ("run_id", "version", "path", "attempt", "seq", "at_ms", "output")
@@ -68,33 +68,47 @@ SELECT last.run_id, r.workflow, last.node, last.path, last.n, last.attempt, last
  WHERE last.place = 1"""
 
 
-class Query(Protocol):
+class Query:
     """An open query. Iterate over it for the rows, up to the limit; then `more` is True if there were others. Raises
     QueryRefused, also while rows are read."""
 
-    columns: tuple[str, ...]
-    more: bool
+    def __init__(self, columns: tuple[str, ...], rows: Rows, rows_max: int) -> None:
+        self.columns = columns
+        self.more = False
+        self._rows = rows
+        self._rows_max = rows_max
 
-    def __iter__(self) -> Iterator[tuple[Any, ...]]: ...
+    def __iter__(self) -> Iterator[tuple[Any, ...]]:
+        try:
+            for n, row in enumerate(self._rows):
+                if n == self._rows_max:
+                    self.more = True
+                    return
+                yield row
+        finally:
+            self._rows.close()
 
 
-class Asking(Protocol):
+class Asking(ABC):
     """A session for statements of people. `views`: those that are made for it; `reading`: the same session for ours."""
 
-    reading: Reading
-    dialect: Dialect
-    views: list[View]
+    def __init__(self, reading: Reading, dialect: Dialect, catalog: Catalog, env_names: Sequence[str]) -> None:
+        self.reading = reading
+        self.dialect = dialect
+        self.views = list(generated_views(reading, dialect, catalog, env_names))
 
+    @abstractmethod
     def query(
         self, sql: str, parameters: Sequence[Any] = (), *, timeout_s: float = 10.0, rows_max: int = 1000
     ) -> Query:
         """Start one statement. The time runs until the last row is read. Raises QueryRefused."""
 
-    def close(self) -> None: ...
+    def close(self) -> None:
+        self.reading.close()
 
 
 class View(Struct, frozen=True):
-    """One generated view. `columns` are those besides the fixed ones; `sql` is its select."""
+    """`columns` are those besides the fixed ones; `sql` is its select."""
 
     name: str
     workflow: str
@@ -124,7 +138,6 @@ class Dialect(Struct, frozen=True):
 
     @property
     def events(self) -> str:
-        """The query of the journals."""
         return self._events("")
 
     def _events(self, more: str) -> str:
@@ -149,7 +162,6 @@ class Dialect(Struct, frozen=True):
 
 
 def too_long() -> QueryRefused:
-    """Return the error of a query that has used up its time."""
     return QueryRefused(
         "the query took too long",
         hint="narrow the query to one run, or to the newest (`weft sql --last 1000`): events, outputs, attempts, nodes "
@@ -195,7 +207,6 @@ def generated_views(db: Reading, dialect: Dialect, catalog: Catalog, env_names: 
 
 
 def _properties(block: Mapping[str, Any], spec: BlockSpec | None) -> dict[str, Any]:
-    """Return the properties in the block's own schema, else in that of its type."""
     schema = block.get("output_schema")
     if schema is None and spec is not None:
         schema = spec.output
@@ -231,10 +242,8 @@ def _view(
 
 
 def literal(value: str) -> str:
-    """Quote a constant for a statement."""
     return "'" + value.replace("'", "''").replace("\0", "") + "'"
 
 
 def quoted(value: str) -> str:
-    """Quote the name of a table or column."""
     return '"' + value.replace('"', '""').replace("\0", "") + '"'

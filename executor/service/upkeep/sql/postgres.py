@@ -10,7 +10,7 @@ from __future__ import annotations
 import datetime
 import decimal
 import re
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from typing import Any, Final, cast
 
@@ -21,8 +21,7 @@ from compiler.catalog import Catalog
 from executor.errors import QueryRefused
 from executor.kernel.store.migrate import packaged_migrations
 from executor.kernel.store.postgres.reading import PostgresReading, open_reading
-from executor.kernel.store.reading import Reading
-from executor.service.upkeep.sql.asking import Dialect, View, as_text, generated_views, literal, refused, too_long
+from executor.service.upkeep.sql.asking import Asking, Dialect, Query, Rows, View, as_text, literal, refused, too_long
 
 NAME_MAX = 63  # bytes of a name; of the rest, PostgreSQL takes no notice
 INT_MAX = 2**63
@@ -42,67 +41,41 @@ _DEFINED = r"\b{}\s*(?:\([^()]*\)\s*)?as\s*(?:not\s+)?(?:materialized\s*)?\("  #
 _SHOWS = re.compile(r"show\b", re.IGNORECASE)
 
 
-class PostgresQuery:
-    """See `asking.Query`."""
+class PostgresAsking(Asking):
+    def __init__(
+        self, reading: PostgresReading, catalog: Catalog, env_names: Sequence[str], last: int | None = None
+    ) -> None:
+        super().__init__(reading, POSTGRES, catalog, env_names)
+        self.views = list(_with_names_of_postgres(self.views))
+        self._last = last
+        self._session = reading
 
-    def __init__(self, session: PostgresReading, sql: str, timeout_s: float, rows_max: int) -> None:
-        self.columns: tuple[str, ...] = ()
-        self.more = False
-        self._session = session
-        self._rows_max = rows_max
-        self._rows = self._stream(sql, timeout_s)
-        first = next(self._rows, None)
-        self._found = chain([] if first is None else [first], self._rows)
+    def query(
+        self, sql: str, parameters: Sequence[Any] = (), *, timeout_s: float = 10.0, rows_max: int = 1000
+    ) -> Query:
+        assert not parameters, "statements of people have none"
+        rows = self._stream(self._with_views(_one_that_reads(sql)), timeout_s)
+        return Query(next(rows), rows, rows_max)
 
-    def __iter__(self) -> Iterator[tuple[Any, ...]]:
-        try:
-            for n, row in enumerate(self._found):
-                if n == self._rows_max:
-                    self.more = True
-                    return
-                yield tuple(_readable(value) for value in row)
-        finally:
-            self._rows.close()
-
-    def _stream(self, sql: str, timeout_s: float) -> Generator[tuple[Any, ...], None, None]:
+    def _stream(self, sql: str, timeout_s: float) -> Rows:
+        """Yield the columns, then the rows."""
         connection = self._session.connection
         try:
             with self._session.snapshot(), connection.cursor() as cursor:
                 connection.execute(cast(Any, f"SET LOCAL statement_timeout = {round(timeout_s * 1000):d}"))
                 rows = cursor.stream(cast(Any, sql))
                 try:
-                    for row in rows:
-                        self.columns = tuple(column.name for column in cursor.description or ())
-                        yield row
-                    if not self.columns:
-                        self.columns = _columns_of(connection, sql)
+                    first = next(rows, None)
+                    if first is None:
+                        yield _columns_of(connection, sql)
+                        return
+                    yield tuple(column.name for column in cursor.description or ())
+                    for row in chain([first], rows):
+                        yield tuple(map(_readable, row))
                 finally:
                     rows.close()  # type: ignore[attr-defined]  # it is a generator, and what is left of it is cancelled
         except psycopg.Error as error:
             raise _refused(error) from error
-
-
-class PostgresAsking:
-    """See `asking.Asking`."""
-
-    def __init__(
-        self, reading: PostgresReading, catalog: Catalog, env_names: Sequence[str], last: int | None = None
-    ) -> None:
-        self.reading: Reading = reading
-        self._last = last
-        self._session = reading
-        self.dialect = POSTGRES
-        found = generated_views(reading, POSTGRES, catalog, env_names)
-        self.views = list(_with_names_of_postgres(found))
-
-    def query(
-        self, sql: str, parameters: Sequence[Any] = (), *, timeout_s: float = 10.0, rows_max: int = 1000
-    ) -> PostgresQuery:
-        assert not parameters, "statements of people have none"
-        return PostgresQuery(self._session, self._with_views(_one_that_reads(sql)), timeout_s, rows_max)
-
-    def close(self) -> None:
-        self.reading.close()
 
     def _with_views(self, sql: str) -> str:
         words = set(re.findall(r"\w+", sql.lower()))
@@ -143,8 +116,8 @@ def open_asking(
 
 
 def _property(key: str, schema: Any) -> str:
-    """Select a property. A column has one type here: a value of another kind is NULL if the type in the schema is a
-    number or a boolean, and text if it is text. Everything else is JSON."""
+    """Select a property. A column has one type here: a value of another kind than in its schema is NULL, or text if
+    that is the type. Everything else is JSON."""
     value = f"(value -> {literal(key)})"
     kind = schema.get("type") if isinstance(schema, dict) else None
     if kind == "integer":  # 3.0 is an integer in JSON Schema
@@ -186,13 +159,12 @@ STORED: Final = _views_of_schema()
 
 
 def _columns_of(connection: psycopg.Connection[Any], sql: str) -> tuple[str, ...]:
-    """Return the columns of a statement that has no rows."""
     connection.pgconn.prepare(b"", sql.encode())
     described = connection.pgconn.describe_prepared(b"")
     return tuple((described.fname(n) or b"").decode() for n in range(described.nfields))
 
 
-def _with_names_of_postgres(views: Iterator[View]) -> Iterator[View]:
+def _with_names_of_postgres(views: Iterable[View]) -> Iterator[View]:
     """Names without quotation marks are in small letters there, and as long as they may be."""
     used: set[str] = set()
     for view in views:
@@ -205,8 +177,8 @@ def _with_names_of_postgres(views: Iterator[View]) -> Iterator[View]:
 
 
 def _one_that_reads(sql: str) -> str:
-    """Return the statement without the text before and after it. Raises QueryRefused for statements of another kind: a
-    transaction that only reads may have side effects, of COPY … TO PROGRAM or NOTIFY."""
+    """Return the statement alone. Raises QueryRefused: a transaction that only reads may have side effects, of COPY …
+    TO PROGRAM or NOTIFY."""
     sql = sql[_LEADING.match(sql).end() :].rstrip()  # type: ignore[union-attr]  # it matches the empty text too
     sql = sql.removesuffix(";")
     explain = _EXPLAIN.match(sql)

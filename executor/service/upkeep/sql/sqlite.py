@@ -5,15 +5,14 @@ from __future__ import annotations
 
 import sqlite3
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
 from compiler.catalog import Catalog
 from executor.errors import QueryRefused
-from executor.kernel.store.reading import Reading
 from executor.kernel.store.sqlite.reading import SQLiteReading, open_read_only
-from executor.service.upkeep.sql.asking import Dialect, as_text, generated_views, literal, quoted, refused, too_long
+from executor.service.upkeep.sql.asking import Asking, Dialect, Query, Rows, as_text, literal, quoted, refused, too_long
 
 VALUE_MAX_BYTES = 64 * 1024 * 1024  # no text function makes a larger value
 STEPS_PER_LOOK = 10_000  # steps of SQLite's machine between two checks of the clock
@@ -39,52 +38,33 @@ _TAKES_NAME = {name for name in _PRAGMAS if name.endswith(("_info", "_xinfo", "_
 _FUNCTIONS_REFUSED = {"load_extension", "fts3_tokenizer", "readfile", "writefile", "edit"}
 
 
-class SQLiteQuery:
-    """See `asking.Query`."""
-
-    def __init__(self, cursor: sqlite3.Cursor, rows_max: int) -> None:
-        self.columns = tuple(column[0] for column in cursor.description or ())
-        self.more = False
-        self._cursor = cursor
-        self._rows_max = rows_max
-
-    def __iter__(self) -> Iterator[tuple[Any, ...]]:
-        try:
-            for n, row in enumerate(self._cursor):
-                if n == self._rows_max:
-                    self.more = True
-                    return
-                yield tuple(as_text(value) if isinstance(value, bytes) else value for value in row)
-        except sqlite3.Error as error:
-            raise _refused(error) from error
-
-
-class SQLiteAsking:
-    """See `asking.Asking`."""
-
+class SQLiteAsking(Asking):
     def __init__(self, db: sqlite3.Connection, name: str, catalog: Catalog, env_names: Sequence[str]) -> None:
+        super().__init__(SQLiteReading(db, name), SQLITE, catalog, env_names)
         self._db = db
-        self.dialect = SQLITE
-        self.reading: Reading = SQLiteReading(db, name)
-        self.views = list(generated_views(self.reading, SQLITE, catalog, env_names))
 
     def query(
         self, sql: str, parameters: Sequence[Any] = (), *, timeout_s: float = 10.0, rows_max: int = 1000
-    ) -> SQLiteQuery:
+    ) -> Query:
         deadline = time.monotonic() + timeout_s
         self._db.set_progress_handler(lambda: time.monotonic() > deadline, STEPS_PER_LOOK)
         try:
-            return SQLiteQuery(self._db.execute(sql, parameters), rows_max)
+            cursor = self._db.execute(sql, parameters)
         except (sqlite3.Error, sqlite3.Warning) as error:
             raise _refused(error) from error
+        return Query(tuple(column[0] for column in cursor.description or ()), _rows(cursor), rows_max)
 
-    def close(self) -> None:
-        self._db.close()
+
+def _rows(cursor: sqlite3.Cursor) -> Rows:
+    try:
+        for row in cursor:
+            yield tuple(as_text(value) if isinstance(value, bytes) else value for value in row)
+    except sqlite3.Error as error:
+        raise _refused(error) from error
 
 
 def open_asking(path: Path, catalog: Catalog, env_names: Sequence[str] = (), last: int | None = None) -> SQLiteAsking:
-    """Return a connection with the generated views, on which only reading works. Raises sqlite3.Error if the file is
-    not a database of weft."""
+    """Raises sqlite3.Error if the file is not a database of weft."""
     db = open_read_only(path)
     try:
         asking = SQLiteAsking(db, str(path), catalog, env_names)
