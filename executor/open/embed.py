@@ -149,8 +149,7 @@ async def open_engine(
 
 
 def _environment(env: Mapping[str, str], secrets: Iterable[str] | Mapping[str, Iterable[str]]) -> dict[str, Any]:
-    """Return the values, and which of them are secrets, with rules or without. Raises BadRequest: a host is none, or a
-    name has no value."""
+    """Return the values, and which of them are secrets. Raises BadRequest: a host is none, or a name has no value."""
     if not isinstance(secrets, Mapping):
         return {"env": dict(env), "secrets": frozenset(secrets)}
     for name in secrets:
@@ -189,7 +188,6 @@ def _tuned_gc(wanted: bool) -> Iterator[None]:
 
 @contextmanager
 def _store(database: str | Path | None) -> Iterator[tuple[Store, Bus | None, str | None]]:
-    """Open the store of the database, with the bus to other processes on it, and the path of its file."""
     if isinstance(database, str) and database.lower().startswith(POSTGRES):
         with needs_psycopg():
             from executor.kernel.store.postgres.bus import PostgresBus

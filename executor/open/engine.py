@@ -47,7 +47,6 @@ from executor.service.topics.drafts import Drafts
 from executor.service.topics.events import Events
 from executor.service.topics.history import History
 from executor.service.topics.lifecycle import Lifecycle
-from executor.service.topics.memory import MemoryTopic
 from executor.service.topics.runs import Runs
 from executor.service.topics.secrets import Environment, Secrets
 from executor.service.topics.signals import Callbacks, Signals
@@ -81,7 +80,7 @@ class Figures(Struct, frozen=True):
 class Engine:
     """An open database and the tasks that work on it: `engine.runs`, `.events`, `.workflows`, `.drafts`, `.waits`,
     `.signals`, `.callbacks`, `.lifecycle`, `.history`, `.schedules`, `.webhooks`, `.secrets`, `.connections`,
-    `.memory`, `.usage`, `.upkeep`; and shortcuts for the most common calls: `submit`, `run`, `stream`, `follow`,
+    `.usage`, `.upkeep`; and shortcuts for the most common calls: `submit`, `run`, `stream`, `follow`,
     `answer`, `signal`, `cancel`. Made by `weft.open`."""
 
     def __init__(self, parts: Parts, worker: Worker) -> None:
@@ -103,7 +102,6 @@ class Engine:
         self.history = History(parts)
         self.environment = Environment(parts)
         self.secrets = Secrets(parts)
-        self.memory = MemoryTopic(parts)
         self.usage = Usage(parts)
         self.load = Load(parts)
         self.traces = Traces(parts)
@@ -145,12 +143,11 @@ class Engine:
     ) -> Self:
         """Open the store and start working; a worker that has started has looked for waiting runs.
 
-        `secret` keys the resume links and seals stored secrets: keep it, or links end with the process, which can store
-        no secrets then. `old_secrets`: earlier ones; what was made with them stays valid until `secrets.rekey` has
-        given it a time. `key_is_lost`: the database takes this key instead of a lost one. `clock`: by default that of
-        the database server, or of this machine where there is none. `work=False`: a front that submits and reads while
-        other processes run. `documents`: how large documents may be. `pools`: whose runs it executes, `runs_max`: how
-        many at a time. `bus`: to the other processes on the database."""
+        `secret` keys the resume links and seals stored secrets: without one, links end with the process, which can
+        store no secrets. `old_secrets`: earlier ones, valid until `secrets.rekey` has given them a time. `key_is_lost`:
+        the database takes this key instead of a lost one. `clock`: by default that of the database server, if there is
+        one. `work=False`: a front that submits and reads while other processes run. `pools`: whose runs it executes,
+        `runs_max`: how many at a time."""
         await store.open()
         parts = Parts.make(
             store,
@@ -197,7 +194,6 @@ class Engine:
         await self.traces.stop()
 
     async def close(self, grace_s: float = 8.0) -> None:
-        """Stop working and close the store."""
         await self.stop_working(grace_s)
         await self.webhooks.stop()
         await self.events.stop()
@@ -213,7 +209,6 @@ class Engine:
 
     @property
     def worker_name(self) -> str:
-        """The name in the leases of this process."""
         return self._worker.name
 
     @property
@@ -223,12 +218,11 @@ class Engine:
 
     @property
     def figures(self) -> Figures:
-        """Activity of this process, for metrics."""
         return Figures(*self._worker.active(), claims=self._worker.claims, commits=self.store.stats.commits)
 
     async def healthy(self) -> None:
-        """Raises when this process must be started again: its database was replaced by another one. It asks nothing of
-        the database. A supervisor that restarts a process because its database is down makes the outage longer."""
+        """Raises when its database was replaced by another one. Asks nothing of the database: a supervisor that
+        restarts a process because its database is down makes the outage longer."""
         self.store.check_identity()
 
     async def readable(self, within_s: float = READY_S) -> None:

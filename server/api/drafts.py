@@ -145,9 +145,9 @@ async def create(call: Call, body: DraftRequest) -> Json[DraftView]:
 @route("GET", "/api/drafts", "Drafts, without documents", needs="viewer")
 async def list_all(call: Call, query: DraftsQuery) -> DraftPage:
     """Most recently changed first."""
-    heads = await call.engine.drafts.list(query.before, query.limit)
+    heads = await call.engine.store.list_drafts(query.before, query.limit)
     following = heads[-1].id if len(heads) == query.limit else None
-    last = await call.engine.drafts.last_runs([head.id for head in heads])
+    last = await call.engine.store.last_runs([head.id for head in heads])
     return DraftPage([view_of(DraftSummary, head, last_run=last.get(head.id)) for head in heads], following)
 
 

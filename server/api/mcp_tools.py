@@ -88,7 +88,7 @@ class _Own(Struct, frozen=True):
 async def list_tools(call: Call, cursor: str | None) -> dict[str, Any]:
     """A page of them. `cursor`: the name of the last workflow of the page before."""
     tools = [_described(name, own) for name, own in _OWN.items() if call.who.may(own.needs)] if cursor is None else []
-    heads = [head for head in await call.engine.workflows.heads() if cursor is None or head.name > cursor]
+    heads = [head for head in await call.engine.store.list_heads() if cursor is None or head.name > cursor]
     if not call.who.may(_START):
         heads = []
     for head in heads[:PAGE]:
@@ -145,7 +145,7 @@ _START: Final[Role] = "editor"  # as in the table of routes
 
 
 async def _workflow_of(call: Call, tool: str) -> str:
-    for head in await call.engine.workflows.heads():
+    for head in await call.engine.store.list_heads():
         if tool_name(head.name) != tool or not _reaches(call, head.name):
             continue
         row = await call.engine.workflows.version(head.name)

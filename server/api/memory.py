@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
+import orjson
 from msgspec import Meta, Struct
 
-from executor.kernel.store.topics.memory import MemoryHead
-from executor.service.topics.memory import TurnView
+from executor.errors import BadRequest
+from executor.kernel.store.topics.memory import TURNS_MAX, Conversation, MemoryHead
 from server.http.response import Json, long_json
 from server.http.table import Call, Routes, RouteSpec
 
@@ -24,6 +25,14 @@ class MemoryQuery(Struct, frozen=True):
     key: Annotated[Name, Meta(description="Key of the conversation.")] = ""
     workflow: Annotated[Name, Meta(description="The workflow that it belongs to.")] = ""
     scope: Annotated[Name, Meta(description="Or the scope.")] = ""
+
+
+class TurnView(Struct, frozen=True):
+    """`run` added it when it had its answer. `messages`: each has a role, `user` or `assistant`, and a text."""
+
+    run: str
+    at_ms: int
+    messages: list[dict[str, Any]]
 
 
 class MemoryList(Struct, frozen=True):
@@ -50,13 +59,14 @@ route = Routes("memory", RouteSpec)
 @route("GET", "/api/memory", "List what agents remember", needs="viewer")
 async def list_all(call: Call, query: MemoriesQuery) -> MemoryList:
     """Conversations of a workflow, or of all and of all scopes."""
-    return MemoryList(await call.engine.memory.all(query.workflow))
+    return MemoryList(await call.engine.store.list_memories(query.workflow))
 
 
 @route("GET", "/api/memory/turns", "Show a conversation", needs="viewer", statuses=(400,))
 async def show(call: Call, query: MemoryQuery) -> Json[MemoryTurns]:
     """The turns of a conversation."""
-    turns = await call.engine.memory.turns(query.key, workflow=query.workflow, scope=query.scope)
+    rows = await call.engine.store.recall(_conversation(query), TURNS_MAX)
+    turns = [TurnView(row.run_id, row.at_ms, orjson.loads(row.messages)) for row in rows]
     return await long_json(MemoryTurns(turns), "turns")
 
 
@@ -64,5 +74,11 @@ async def show(call: Call, query: MemoryQuery) -> Json[MemoryTurns]:
 async def delete(call: Call, query: MemoryQuery) -> MemoryForgotten:
     """Delete a conversation. Later runs do not read it; a run that has read it keeps its copy."""
     call.note(f"{query.workflow or query.scope}: {query.key}"[:200])
-    deleted = await call.engine.memory.forget(query.key, workflow=query.workflow, scope=query.scope)
-    return MemoryForgotten(deleted)
+    return MemoryForgotten(await call.engine.store.forget(_conversation(query)))
+
+
+def _conversation(query: MemoryQuery) -> Conversation:
+    if bool(query.workflow) == bool(query.scope):
+        message = "a conversation belongs to a workflow or to a scope"
+        raise BadRequest(message, code="memory_owner", hint="set either workflow or scope")
+    return Conversation(query.workflow, query.scope, query.key)

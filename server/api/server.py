@@ -243,7 +243,7 @@ async def gc_job(call: Call) -> GcJob:
 @route("DELETE", "/api/cache", "Delete cached results", tag="runs", needs="editor")
 async def clear(call: Call, query: CacheQuery) -> CacheCleared:
     """Blocks with a `policy.cache` run again the next time. Runs that have already reused a result keep it."""
-    return CacheCleared(await call.engine.upkeep.clear_cache(query.workflow))
+    return CacheCleared(await call.engine.store.clear_cache(query.workflow))
 
 
 class QueueStats(Struct, frozen=True):

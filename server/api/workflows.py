@@ -196,7 +196,7 @@ async def save(call: Call, query: SaveQuery) -> Json[SavedWorkflow]:
 @route("GET", "/api/workflows", "Workflows and their last runs", needs="viewer")
 async def list_all(call: Call) -> WorkflowPage:
     """`version` is the active one. `last_run` is the run created last, or null."""
-    return WorkflowPage(await call.engine.workflows.heads())
+    return WorkflowPage(await call.engine.store.list_heads())
 
 
 @route("GET", "/api/workflows/{name}", "A stored document", needs="viewer", statuses=(404,))

@@ -50,7 +50,7 @@ def by_name(n: int) -> Any:
 
 
 async def stored(opened: Engine) -> list[str]:
-    return sorted(row.name for row in await opened.workflows.active())
+    return sorted(row.name for row in await opened.store.list_workflows())
 
 
 @pytest.mark.parametrize(

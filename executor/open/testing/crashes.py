@@ -66,7 +66,6 @@ class CrashReport(Struct, frozen=True):
 
     @property
     def ok(self) -> bool:
-        """True if there are no problems."""
         return not self.problems
 
     def __str__(self) -> str:
@@ -156,8 +155,8 @@ class _Crashes:
         return folder
 
     async def _killed(self, folder: Path, commit: int, when: When) -> bool:
-        """Kill the process at this commit. Returns False if the run had ended before. Raises AssertionError if the
-        process ended in another way."""
+        """Return False if the run had ended before this commit. Raises AssertionError if the process ended in another
+        way."""
         code = await in_child(Process(self._workflow, folder, fault=killer(commit, when)).play, folder)
         if code not in (DONE, -signal.SIGKILL):
             raise AssertionError(f"before commit {commit}: {_why(code, folder)}")
@@ -208,7 +207,6 @@ class _Crashes:
 
 
 def killer(commit: int, when: When) -> Callable[[str], None]:
-    """Return the hook of the store that ends this process at once."""
     passed = 0
 
     def point(name: str) -> None:

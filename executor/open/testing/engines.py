@@ -96,15 +96,12 @@ class ManualClock:
         return self._now_ms
 
     def on_jump(self, callback: Callable[[], None]) -> None:
-        """Call back after each move."""
         self._callbacks.append(callback)
 
     def watch(self, engine: Engine) -> None:
-        """Let `advance` wait for this engine."""
         self._engines.append(engine)
 
     def forget(self, engine: Engine) -> None:
-        """The engine is closed: `advance` does not wait for it."""
         self._engines.remove(engine)
 
     def set(self, now_ms: int) -> None:

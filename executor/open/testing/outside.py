@@ -43,6 +43,10 @@ class Effect(Struct, frozen=True):
     by: Doing | None = None
 
 
+class _Entry(Effect, frozen=True):
+    once: str | None = None
+
+
 class Outside:
     """Shared by all processes that have it; make one for each test. `folder`: where its file is; without one, that of
     temporary files."""
@@ -53,30 +57,23 @@ class Outside:
     def record(self, what: Any, once: str | None = None) -> bool:
         """Record an effect: `what` is any JSON value. `once`: a key, such as `ctx.idempotency_key`; a repeated key has
         no effect (returns False), as with a service that knows the keys of its requests."""
-        doing = DOING.get()
-        by = None if doing is None else {name: getattr(doing, name) for name in Doing.__struct_fields__}
-        line = orjson.dumps({"what": what, "once": once, "by": by}) + b"\n"
+        line = msgspec.json.encode(_Entry(what, DOING.get(), once)) + b"\n"
         with self._locked() as file:
-            if once is not None and any(entry["once"] == once for entry in self._entries()):
+            if once is not None and any(entry.once == once for entry in self._entries()):
                 return False
             os.write(file, line)
         return True
 
     @property
     def effects(self) -> list[Effect]:
-        """Return the effects in the order in which they happened."""
-        found = []
-        for entry in self._entries():
-            found.append(Effect(entry["what"], None if entry["by"] is None else Doing(**entry["by"])))
-        return found
+        return [Effect(entry.what, entry.by) for entry in self._entries()]
 
     def clear(self) -> None:
-        """Forget all effects."""
         self._path.unlink(missing_ok=True)
 
-    def _entries(self) -> Iterator[dict[str, Any]]:
+    def _entries(self) -> Iterator[_Entry]:
         if self._path.exists():
-            yield from map(orjson.loads, self._path.read_bytes().splitlines())
+            yield from (msgspec.json.decode(line, type=_Entry) for line in self._path.read_bytes().splitlines())
 
     @contextmanager
     def _locked(self) -> Iterator[int]:
@@ -94,8 +91,6 @@ class Outside:
 
 
 class Entered:
-    """The attempts that were begun, in a file."""
-
     def __init__(self, path: Path) -> None:
         self._path = path
 

@@ -71,16 +71,14 @@ async def finish(
 
 
 async def _next_due_ms(engine: Engine) -> int | None:
-    """Return the next time for which this process waits, or that of a run not in memory. For one in memory the store
-    only has the end of its lease, which is not awaited."""
+    """Return the next time for which this process waits. The store only has the end of the lease of a run in memory."""
     found = [engine.parts.timers.next_due_ms, None if engine.figures.runs else await engine.store.next_due()]
     times = [time for time in found if time is not None]
     return min(times) if times else None
 
 
 async def _answer(engine: Engine, run: str, answers: Answers, answered: set[tuple[str, str]]) -> bool:
-    """Answer one of the open waits of the run and of those below it. False: there are none, or they come by
-    themselves."""
+    """Answer one of the open waits of the run and of those below it. Returns False if there is none to answer."""
     view = await engine.runs.view(run)
     for wait in [*view.waits, *view.child_waits]:
         if wait.kind in ("timer", "child") or (wait.run, wait.id) in answered:

@@ -17,6 +17,7 @@ from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any, Final, Self
 
+import msgspec
 import orjson
 from msgspec import Struct, field
 
@@ -66,7 +67,6 @@ class Result(Struct, frozen=True):
     asked: tuple[str, ...] = field(default=())
 
     def end(self) -> dict[str, Any]:
-        """Return the part that is compared. The id of the run is different each time."""
         told = {
             "status": self.status,
             "output": self.output,
@@ -80,7 +80,7 @@ class Result(Struct, frozen=True):
 
     @classmethod
     def read(cls, folder: Path) -> Self:
-        return cls(**orjson.loads((folder / _RESULT).read_bytes()))
+        return msgspec.json.decode((folder / _RESULT).read_bytes(), type=cls)
 
 
 class Process:
@@ -93,7 +93,6 @@ class Process:
         self._armed = False
 
     async def play(self) -> None:
-        """Writes the Result."""
         had = set() if self._fault is not None else await self._succeeded()
         entered = Entered(self._folder / f"entered-{'killed' if self._fault else 'played'}")
         clock = ManualClock(self._begin_ms())
@@ -114,19 +113,17 @@ class Process:
                 repeated=tuple(sorted(had & set(entered.keys()))),
                 asked=tuple(sorted({wait.block for wait in waits if wait.kind == "attention"})),
             )
-            (self._folder / _RESULT).write_bytes(orjson.dumps({name: getattr(result, name) for name in _FIELDS}))
+            (self._folder / _RESULT).write_bytes(msgspec.json.encode(result))
         finally:
             self._armed = False
             await engine.close(grace_s=0)
 
     async def make(self) -> None:
-        """Make the database, with nothing in it."""
         store = SQLiteStore(self._folder / DATABASE)
         await store.open()
         await store.close()
 
     async def _succeeded(self) -> set[str]:
-        """Return the keys of nodes that an earlier process has run."""
         if not (self._folder / _CLOCK).exists():
             return set()
         engine = await self._open(ManualClock(self._begin_ms()), Entered(self._folder / "none"), work=False)
@@ -174,9 +171,6 @@ class Process:
 
     def _note(self, now_ms: int) -> None:
         (self._folder / _CLOCK).write_text(str(now_ms))
-
-
-_FIELDS: Final = Result.__struct_fields__
 
 
 # --- forked processes ---

@@ -34,7 +34,6 @@ class Scripted:
         self._script = list(script)
 
     async def run(self, ctx: Context) -> Outcome:
-        """Return the next outcome of the script."""
         self.calls.append(Call(ctx.block, ctx.key, ctx.attempt, ctx.idempotency_key, ctx.params))
         if not self._script:
             return Done(None)

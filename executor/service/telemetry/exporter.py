@@ -1,11 +1,8 @@
-"""Exports the traces of runs, and of requests that continue the trace of a caller: one task of the engine,
-`engine.traces`.
+"""Exports the traces of runs, and of requests that continue the trace of a caller; `engine.traces`.
 
-For an open run, the spans that have ended are exported some seconds after they were recorded; the others, and that of
-the run itself, when they have ended. At least once, as far as a process has seen an end: at its start it also exports
-the runs that ended in the last LOOK_BACK_MS, in any process, because the one before it may have been killed in between.
-The ids of spans follow from the run, so a collector sees the same trace again, and not another one.
-"""
+For an open run, the spans that have ended are exported some seconds after they were recorded; the others when they have
+ended. At least once, as far as a process has seen an end: at its start it also exports the runs that ended in the last
+LOOK_BACK_MS. The ids of spans follow from the run, so a collector sees the same trace again, and not another one."""
 
 from __future__ import annotations
 
@@ -124,7 +121,7 @@ class Traces:
         ended = self._tracing.ended
         while ended:
             run = ended[0]
-            trace = await self._ended(run)
+            trace = await self._trace(run, ended=True)
             rest = trace and self._sent.get(run, NOTHING).rest_of(trace)
             if rest is not None and not await asyncio.to_thread(collector.export, rest):
                 if self._failed.due("export"):
@@ -150,7 +147,7 @@ class Traces:
             if due_s > now_s:
                 return due_s - now_s
             del runs[run]  # events from now on are for its next turn
-            trace = await self._open_trace(run)
+            trace = await self._trace(run, ended=False)
             self._open_again_s = time.monotonic() + SHARE * (time.monotonic() - now_s)
             if trace is not None and not await self._export_part(collector, run, trace):
                 return RETRY_S
@@ -159,7 +156,6 @@ class Traces:
         return OPEN_S
 
     async def _export_part(self, collector: Collector, run: str, trace: Trace) -> bool:
-        """Export a part of a trace. Returns False if the collector does not take it; the run comes again."""
         assert self._tracing is not None
         part = self._sent.get(run, NOTHING).rest_of(trace)
         if not any(span.end_ms is not None for span in part.spans):
@@ -174,17 +170,12 @@ class Traces:
         self._sent[run] = self._sent.pop(run, NOTHING).then(part)
         return True
 
-    async def _open_trace(self, run: str) -> Trace | None:
+    async def _trace(self, run: str, *, ended: bool) -> Trace | None:
+        """Return the trace, or None if the run was deleted, has (not) ended, or its journal cannot be read, which no
+        later try would change."""
         row = await self._store.get_run(run)
-        return None if row is None or row.status in TERMINAL else await self._readable(row)
-
-    async def _ended(self, run: str) -> Trace | None:
-        """Return the trace, or None if the run was deleted, or its journal cannot be read, which no later try would
-        change."""
-        row = await self._store.get_run(run)
-        return None if row is None or row.status not in TERMINAL else await self._readable(row)
-
-    async def _readable(self, row: RunRow) -> Trace | None:
+        if row is None or (row.status in TERMINAL) is not ended:
+            return None
         try:
             return await self.of(row)
         except CorruptJournal as error:

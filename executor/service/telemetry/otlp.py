@@ -34,8 +34,7 @@ class Collector:
         self._exporter = OTLPSpanExporter(endpoint=endpoint, headers=dict(headers), timeout=TIMEOUT_S)
 
     def export(self, trace: Trace) -> bool:
-        """Export a trace. Returns False if the collector did not take all of it. Spans that have not ended are left
-        out."""
+        """Export the spans that have ended. Returns False if the collector did not take all of them."""
         spans = [readable(trace, span) for span in trace.spans if span.end_ms is not None]
         for first in range(0, len(spans), BATCH):
             if self._exporter.export(spans[first : first + BATCH]) is not SpanExportResult.SUCCESS:
@@ -43,7 +42,6 @@ class Collector:
         return True
 
     def export_requests(self, requests: Sequence[Served]) -> bool:
-        """Export requests. Returns False if the collector did not take them."""
         spans = [_of_request(each) for each in requests]
         return self._exporter.export(spans) is SpanExportResult.SUCCESS
 
@@ -53,7 +51,6 @@ class Collector:
 
 
 def readable(trace: Trace, span: Span) -> ReadableSpan:
-    """Convert a span to the library's form."""
     failed = span.status == "failed"
     error = span.error or {}
     attributes = dict(span.attributes)

@@ -36,7 +36,7 @@ class TracedRun(Struct, frozen=True):
 
 
 class Span(Struct, frozen=True):
-    """A span. `end_ms` is None if it has not ended. `events`: time, name, attributes."""
+    """`end_ms` is None if it has not ended. `events`: time, name, attributes."""
 
     id: str
     parent: str | None
@@ -51,8 +51,7 @@ class Span(Struct, frozen=True):
 
 
 class Trace(Struct, frozen=True):
-    """A trace. `spans`: parents before their children. `link`: trace and span of the run that this one was made
-    from."""
+    """`spans`: parents before their children. `link`: trace and span of the run that this one was made from."""
 
     id: str
     spans: list[Span]
@@ -73,7 +72,6 @@ class Sent(Struct, frozen=True):
         return replace(trace, spans=[each for each in spans if each.end_ms is None or each.id not in self.ids])
 
     def then(self, part: Trace) -> Sent:
-        """Return the position after this rest was exported, too."""
         ends = {each.id: each.end_ms for each in part.spans if each.end_ms is not None}
         at_ms = max(ends.values(), default=self.at_ms)
         ids = frozenset(id for id, end_ms in ends.items() if end_ms == at_ms)

@@ -31,11 +31,11 @@ from executor.blocks.vault.connection import (
     opened,
     sealed,
 )
-from executor.blocks.vault.sealing import Keys
 from executor.errors import BadRequest, BlockError, Conflict, LimitExceeded, NotFound
 from executor.kernel.store.topics.secrets import SECRETS_MAX, SecretRow
 from executor.service.parts import Parts
-from executor.service.topics.secrets import DRAFTS_MAX, EnvUse, checked_value
+from executor.service.topics.secrets import EnvUse, checked_value, documents, keys_of
+from executor.service.views import view_of
 
 log = logging.getLogger("weft.connections")
 
@@ -86,13 +86,12 @@ class Connections:
         self.redirect_uri = f"{parts.services.base_url}/settings"
 
     async def all(self) -> list[ConnectionView]:
-        """List the connections by name."""
         return [self._view(row) for row in await self._store.list_secrets() if is_connection(row)]
 
     async def put(self, name: str, connection: Connection, hosts: Sequence[str], *, by: str = "") -> ConnectionView:
         """Store a connection, or replace the one with this name: people then have to sign in again. Raises BadRequest,
         Conflict, LimitExceeded."""
-        keys = self._keys()
+        keys = keys_of(self._vault)
         if not NAME.fullmatch(name):
             raise BadRequest(
                 "the name of a connection consists of small letters, digits, _ and -, up to 63, and starts with a "
@@ -117,25 +116,20 @@ class Connections:
         return self._view(row)
 
     async def delete(self, name: str) -> None:
-        """Raises NotFound."""
         if not NAME.fullmatch(name) or not await self._store.delete_secret(PREFIX + name):
             raise _not_found(name)
 
     async def used_by(self, name: str) -> list[EnvUse]:
         """List the active versions and drafts whose blocks name it. Raises NotFound."""
         await self._read(name)
-        found: list[EnvUse] = []
-        for row in await self._store.list_workflows():
-            if blocks := _blocks_with(row.document, name):
-                found.append(EnvUse("workflow", row.name, row.name, blocks, version=row.version))
-        for head in await self._store.list_drafts(limit=DRAFTS_MAX):
-            draft = await self._store.get_draft(head.id)
-            if draft is not None and (blocks := _blocks_with(draft.document, name)):
-                found.append(EnvUse("draft", draft.id, draft.name, blocks, rev=draft.rev))
-        return found
+        return [
+            replace(use, blocks=blocks)
+            async for _, document, use in documents(self._store)
+            if (blocks := _blocks_with(document, name))
+        ]
 
     async def begin(self, name: str, by: str) -> SignIn:
-        """Begin a sign-in at its provider, which replaces one that was begun before. Only `by` can end it, once. Raises
+        """Begin a sign-in at its provider, in place of one that was begun before. Only `by` can end it, once. Raises
         NotFound, Conflict."""
         row, connection = await self._read(name)
         if connection.kind != "oauth2_code" or connection.provider is None:
@@ -145,14 +139,14 @@ class Connections:
         pending = Pending(_hash(state), _hash(by), verifier, self.redirect_uri, until_ms)
         changed = replace(connection, pending=pending)
         self._vault.learn_connection(name, changed)
-        if not await self._store.put_secret(sealed(self._keys(), row, changed)):
+        if not await self._store.put_secret(sealed(keys_of(self._vault), row, changed)):
             raise _changed(name)
         url = oauth.sign_in_url(connection.provider, self.redirect_uri, state, verifier)
         return SignIn(url, self.redirect_uri, until_ms)
 
     async def end(self, state: str, by: str, *, code: str = "", said: str = "", issuer: str = "") -> ConnectionView:
-        """End a sign-in with the parameters that the provider gave the browser. A state is valid once, whatever the
-        result. Raises BadRequest, Conflict; BlockError if the provider does not answer."""
+        """End a sign-in with the parameters that the provider gave the browser, which are valid once. Raises
+        BadRequest, Conflict; BlockError if the provider does not answer."""
         name = state.partition(".")[0]
         row, connection = await self._found(name) or (None, None)
         pending = connection.pending if connection is not None else None
@@ -163,7 +157,7 @@ class Connections:
             hint = "end it where it was begun: with `weft connection connect`, paste the address of this page there"
             raise BadRequest(message, code="oauth_state_invalid", hint=hint)
         connection = replace(connection, pending=None)
-        row = sealed(self._keys(), row, connection)
+        row = sealed(keys_of(self._vault), row, connection)
         if not await self._store.put_secret(row):
             raise _stale()
         if self._clock.now_ms() >= pending.until_ms:
@@ -192,7 +186,7 @@ class Connections:
     async def _store_tokens(self, name: str, row: SecretRow, signed_in: Connection) -> ConnectionView:
         """Store tokens over those of a renewal meanwhile, but not over a connection that was set again."""
         for _ in range(5):
-            after = sealed(self._keys(), row, signed_in)
+            after = sealed(keys_of(self._vault), row, signed_in)
             if await self._store.put_secret(after):
                 return self._view(after)
             found = await self._found(name)
@@ -210,39 +204,22 @@ class Connections:
     async def _found(self, name: str) -> tuple[SecretRow, Connection] | None:
         rows = await self._store.get_secrets([PREFIX + name]) if NAME.fullmatch(name) else []
         try:
-            return (rows[0], opened(self._keys(), rows[0])) if rows else None
+            return (rows[0], opened(keys_of(self._vault), rows[0])) if rows else None
         except BlockError as error:
             raise Conflict(error.message, code=error.code, hint=error.hint) from error
-
-    def _keys(self) -> Keys:
-        if self._vault.keys is None:
-            raise Conflict("this process has no key for secrets", code="secrets_without_key")
-        return self._vault.keys
 
     def _view(self, row: SecretRow) -> ConnectionView:
         connection: Connection | None = None
         with suppress(BlockError):
             connection = opened(self._vault.need_keys(), row)
-        view = ConnectionView(
-            row.name.removeprefix(PREFIX),
-            None,
-            row.hosts,
-            "unreadable",
-            "",
-            "",
-            None,
-            row.created_by,
-            row.created_at_ms,
-            row.last_used_at_ms,
-        )
-        if connection is None:
-            return view
-        provider, tokens = connection.provider, connection.tokens
-        return replace(
-            view,
-            kind=connection.kind,
-            state=connection.state,
-            problem=connection.problem,
+        provider, tokens = (connection.provider, connection.tokens) if connection is not None else (None, None)
+        return view_of(
+            ConnectionView,
+            row,
+            name=row.name.removeprefix(PREFIX),
+            kind=None if connection is None else connection.kind,
+            state="unreadable" if connection is None else connection.state,
+            problem="" if connection is None else connection.problem,
             provider="" if provider is None else urlsplit(provider.authorize_url or provider.token_url).netloc,
             expires_at_ms=None if tokens is None else tokens.expires_at_ms,
         )

@@ -19,6 +19,7 @@ from executor.errors import BadRequest, Conflict, LimitExceeded, NotFound
 from executor.kernel.process.threads import aside
 from executor.kernel.store.topics.connectors import CONNECTORS_MAX, ConnectorRow
 from executor.service.parts import Parts
+from executor.service.views import view_of
 
 
 class ConnectorView(Struct, frozen=True):
@@ -44,12 +45,10 @@ class Connectors:
         self._parts = parts
 
     async def all(self) -> list[ConnectorView]:
-        """List the connectors by service."""
         await self._parts.connectors.refresh()
         return [_view(one) for _, one in sorted(self._parts.connectors.known.items())]
 
     async def document(self, service: str) -> dict[str, Any]:
-        """Raises NotFound."""
         rows = await self._parts.store.get_connectors([service])
         if not rows:
             raise _not_found(service)
@@ -57,7 +56,7 @@ class Connectors:
         return found
 
     async def put(self, service: str, document: dict[str, Any], *, by: str = "") -> tuple[ConnectorView, bool]:
-        """Store a connector; also returns True if it is new. Existing blocks use it from their next attempt on. Raises
+        """Returns the connector, and True if it is new. Existing blocks use it from their next attempt on. Raises
         BadRequest with all problems, Conflict, LimitExceeded."""
         connector = await aside(partial(checked, document))
         if connector.service != service:
@@ -105,12 +104,5 @@ def _not_found(service: str) -> NotFound:
 
 
 def _view(one: StoredConnector) -> ConnectorView:
-    row, connector = one.row, one.connector
-    return ConnectorView(
-        row.service,
-        CONNECTOR + row.service,
-        connector.title,
-        len(connector.operations),
-        row.created_by,
-        row.changed_at_ms,
-    )
+    type, operations = CONNECTOR + one.row.service, len(one.connector.operations)
+    return view_of(ConnectorView, one.row, type=type, title=one.connector.title, operations=operations)

@@ -18,7 +18,7 @@ from compiler.diagnostics import Diagnostic
 from executor.errors import Conflict, NotFound, NoWorkflow
 from executor.kernel.process.threads import aside
 from executor.kernel.run.imports import as_ours
-from executor.kernel.store.topics.drafts import DraftHead, DraftRow, LastRun
+from executor.kernel.store.topics.drafts import DraftRow
 from executor.service.parts import Parts
 from executor.service.topics.runs import Runs
 from executor.service.topics.workflows import Workflows
@@ -55,8 +55,8 @@ class Drafts:
     async def create(
         self, document: Mapping[str, Any], name: str | None = None, base_version: int | None = None
     ) -> DraftView:
-        """Store a draft. A document of another format is converted as far as possible: the diagnostics list the losses,
-        and so does its description, which stays. Raises NoWorkflow for JSON that has nothing of a workflow."""
+        """Store a draft. A document of another format is converted as far as possible: its diagnostics and description
+        list the losses. Raises NoWorkflow for JSON that has nothing of a workflow."""
         env_names = self._parts.services.names
         ours = await aside(partial(as_ours, document, env_names, self._parts.registry))
         if ours.format is None and not any(name in document for name in ("format", "blocks", "state")):
@@ -72,16 +72,7 @@ class Drafts:
         return await self._view(row, tuple(ours.diagnostics))
 
     async def get(self, id: str) -> DraftView:
-        """Return the draft with the findings of its document. Raises NotFound."""
         return await self._view(await self._row(id))
-
-    async def list(self, before: str | None = None, limit: int = 200) -> list[DraftHead]:
-        """List drafts, newest change first."""
-        return await self._store.list_drafts(before, limit)
-
-    async def last_runs(self, ids: Sequence[str]) -> dict[str, LastRun]:
-        """Return the run of each draft that was created last; drafts without a run are left out."""
-        return await self._store.last_runs(ids)
 
     async def put(self, id: str, rev: int, document: Mapping[str, Any], name: str | None = None) -> DraftView:
         """Store the next revision. Raises NotFound, and Conflict (draft_changed, `current`) if `rev` is not the newest.
@@ -130,9 +121,8 @@ class Drafts:
     async def save_version(
         self, id: str, *, rev: int | None = None, name: str | None = None, activate_triggers: bool = False
     ) -> tuple[SavedWorkflow, int]:
-        """Store the draft as a version of the workflow `name` (the draft's own name without it), which it is based on
-        from then on; also returns the revision. `activate_triggers`: as in `workflows.save`. Raises NotFound, Conflict
-        (draft_changed), CompileError, BadRequest."""
+        """Store the draft as a version of workflow `name` (by default its own name), on which it is based from then on;
+        also returns the revision. Raises like `Workflows.save`, NotFound, Conflict (draft_changed)."""
         row = await self._row(id, rev)
         document = orjson.loads(row.document)
         saved = await self._workflows.save(document, name or row.name or None, activate_triggers=activate_triggers)
@@ -174,7 +164,7 @@ def _not_found(id: str) -> NotFound:
 
 
 def _to_do(findings: Sequence[Diagnostic]) -> str:
-    """List what an import left out or changed, for people to work through. Findings about a draft are those of its
-    present document: these would be seen once."""
+    """List for people what an import left out or changed. Findings about a draft are those of its present document:
+    these would be seen once."""
     lines = [f"- {found.message} {found.hint}".rstrip() for found in findings]
     return "\n".join(("Imported from Sim. To do:", *lines))[:TO_DO_MAX]

@@ -67,7 +67,6 @@ class Events:
 
 
 async def _decoded(store: Store, run: str, record: Record) -> RunEvent:
-    """Return the record decoded, with its output, however large. Raises CorruptJournal."""
     data = data_of(record)
     output = await output_of(store, record)
     if output is not None:

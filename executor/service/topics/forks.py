@@ -1,16 +1,13 @@
 """Forks: a run that continues the beginning of another run's journal, with other outputs if wanted.
 
 A fork copies the records up to the fork point as they are, times included, and the rows of the waits among them, each
-with a token of its own. Work that was under way there starts again here; waits still wait, until the same time. Outputs
-are shared with the other run unless they are edited: then the outputs of the containers around them are computed again.
-Blocks that had used an edited output keep their results, as do variables; later blocks see the new one.
+with a token of its own. Work that was under way there starts again here; waits still wait, until the same time, and no
+notification of theirs is sent again. Outputs are shared with the other run unless they are edited: then those of the
+containers around them are computed again. Blocks that had used an edited output keep their results, as do variables.
+Signals that had come by then and were not consumed are here, too.
 
 An answer of a person that is not valid in the fork is asked for again: the copy of the journal ends before the block
-that asked began, which then runs with the outputs that the fork has, and shows them.
-
-Signals that had come by then and were not consumed are here, too: in both runs a wait of their name consumes them. No
-notification is sent again for a wait that was open there.
-"""
+that asked began."""
 
 from __future__ import annotations
 
@@ -24,20 +21,9 @@ from msgspec.structs import replace
 from compiler.keys import NodeKey, Path, format_key, join_key, parse_key, split_key
 from compiler.plan import Plan
 from executor.errors import BadRequest, BlockError, Conflict
+from executor.kernel.core import events as e
 from executor.kernel.core import facts as f
 from executor.kernel.core.decide import decide
-from executor.kernel.core.events import (
-    CleanupStopped,
-    Event,
-    NodeFailed,
-    NodeStarted,
-    NodeSucceeded,
-    RegionExited,
-    RunStarted,
-    StepStarted,
-    WaitClosed,
-    WaitOpened,
-)
 from executor.kernel.core.evolve import evolve
 from executor.kernel.core.fork import fork_point, root_of
 from executor.kernel.core.state import DECIDED, RunPhase, State
@@ -65,22 +51,21 @@ class Copied(Struct, frozen=True):
     recorded, or None if there is none yet."""
 
     records: list[Record]
-    events: list[Event]
+    events: list[e.Event]
     next_ms: int | None
 
     def upto(self, count: int) -> Copied:
-        """Return the first `count` events of it."""
         if count >= len(self.events):
             return self
         return Copied(self.records[:count], self.events[:count], self.records[count].at_ms)
 
 
 async def beginning(store: Store, plan: Plan, row: RunRow, seq: int) -> Copied:
-    """Return the part of the run that a fork at `seq` takes over; see `fork_point`. It is read up to the seq of `row`,
-    which ends with a whole step: later events may be of another plan."""
+    """Return the part of the run that a fork at `seq` takes over; see `fork_point`. It is read up to the seq of `row`:
+    later events may be of another plan."""
     codec = Codec(plan)
     records: list[Record] = []
-    events: list[Event] = []
+    events: list[e.Event] = []
     async for record in read(store, row.id, upto=row.seq):
         records.append(record)
         events.append(codec.to_event(record))
@@ -102,8 +87,8 @@ async def fork(
     files: Sequence[str] = (),
 ) -> tuple[NewRun, int]:
     """Return the new run, to be created, and how many events it takes over: fewer than are copied where an answer of a
-    person does not count for it (`kept`). `outputs`: by node key, in place of recorded ones; `files`: in these. Raises
-    BadRequest (nothing is recorded under a key, or it cannot put this out), Conflict (it was failing, or an answer)."""
+    person does not count for it (`kept`). `outputs`: by node key, in place of recorded ones, with these `files`. Raises
+    BadRequest (nothing is recorded under a key, or it cannot put this out), Conflict."""
     codec, store, now_ms = Codec(plan), parts.store, parts.clock.now_ms()
     id = new_run_id(now_ms)
     edits = await _checked(plan, copied, outputs, parts.services.sandbox.matches)
@@ -112,7 +97,7 @@ async def fork(
     copied = copied.upto(left.events)
     records, blobs = await _edited(store, plan, row, copied, edits)
     started = copied.events[0]
-    assert isinstance(started, RunStarted)
+    assert isinstance(started, e.RunStarted)
     # Outputs from a third run are found there; this run continues beyond the stop of the other one.
     source = started.source_run if started.reuse and started.source_run is not None else row.id
     # `not_starter` of its approvals is about the person who forks: the outputs may be theirs.
@@ -157,8 +142,8 @@ def _is_read(plan: Plan, state: State, reused: Iterable[int]) -> bool:
     return any(state.status_of(plan, ((), node)) not in recorded for node in reused)
 
 
-def _failing(plan: Plan, run: str, event: Event, seq: int) -> Conflict:
-    assert isinstance(event, NodeFailed | CleanupStopped)
+def _failing(plan: Plan, run: str, event: e.Event, seq: int) -> Conflict:
+    assert isinstance(event, e.NodeFailed | e.CleanupStopped)
     name = format_key(plan, event.key)
     return Conflict(
         f"run {run} was failing after event {seq}, where {name} failed: a fork there would fail too",
@@ -173,8 +158,7 @@ def _failing(plan: Plan, run: str, event: Event, seq: int) -> Conflict:
 
 
 async def _checked(plan: Plan, copied: Copied, outputs: Mapping[str, Any], matches: Matches) -> dict[NodeKey, bytes]:
-    """Return the wanted outputs as JSON, by key; a container by its end. Raises BadRequest."""
-    there = {event.key for event in copied.events if isinstance(event, NodeSucceeded | RegionExited)}
+    there = {event.key for event in copied.events if isinstance(event, e.NodeSucceeded | e.RegionExited)}
     edits: dict[NodeKey, bytes] = {}
     for text, value in outputs.items():
         pointer = "/outputs/" + text.replace("~", "~0").replace("/", "~1")
@@ -197,7 +181,7 @@ async def _checked(plan: Plan, copied: Copied, outputs: Mapping[str, Any], match
 async def _changed(store: Store, copied: Copied, edits: Mapping[NodeKey, bytes]) -> set[NodeKey]:
     changed = set()
     for record, event in zip(copied.records, copied.events, strict=True):
-        if isinstance(event, NodeSucceeded | RegionExited) and event.key in edits:
+        if isinstance(event, e.NodeSucceeded | e.RegionExited) and event.key in edits:
             recorded = orjson.loads(await output_of(store, record) or b"null")
             if not is_same(recorded, orjson.loads(edits[event.key])):
                 changed.add(event.key)
@@ -217,16 +201,14 @@ def _key(plan: Plan, text: str) -> NodeKey | None:
 async def _edited(
     store: Store, plan: Plan, row: RunRow, copied: Copied, edits: Mapping[NodeKey, bytes]
 ) -> tuple[list[Record], tuple[tuple[str, bytes], ...]]:
-    """Return the records with the edits in them and in the results of the containers around them, and the blobs of
-    those."""
     records = list(copied.records)
     if not edits:
         return records, ()
     fold = Fold(plan, Values(plan, orjson.loads(row.input), {}))
     blobs: dict[str, bytes] = {}
     for index, (record, event) in enumerate(zip(copied.records, copied.events, strict=True)):
-        edit = edits.get(event.key) if isinstance(event, NodeSucceeded | RegionExited) else None
-        again = edit is None and isinstance(event, RegionExited) and _holds(plan, event, edits)
+        edit = edits.get(event.key) if isinstance(event, e.NodeSucceeded | e.RegionExited) else None
+        again = edit is None and isinstance(event, e.RegionExited) and _holds(plan, event, edits)
         output = edit if edit is not None else None if again else await output_of(store, record)
         made = fold.apply(event, output)
         if edit is not None or again:
@@ -236,7 +218,7 @@ async def _edited(
     return records, tuple(blobs.items())
 
 
-def _holds(plan: Plan, event: RegionExited, edits: Mapping[NodeKey, bytes]) -> bool:
+def _holds(plan: Plan, event: e.RegionExited, edits: Mapping[NodeKey, bytes]) -> bool:
     """Return True if an edited output lies in a scope of the container that left. A reused one has no scopes."""
     path: Path = event.key[0]
     body = plan.nodes[event.key[1]].body
@@ -259,12 +241,12 @@ def _with_output(record: Record, output: bytes, blobs: dict[str, bytes]) -> Reco
 # --- waits and signals ------------------------------------------------------------------------------------------------
 
 
-def _opened(codec: Codec, events: list[Event]) -> dict[str, bool]:
+def _opened(codec: Codec, events: list[e.Event]) -> dict[str, bool]:
     """Return the ids of the waits among `events`, and if they are still open after them."""
     return {
-        codec.wait_id(event.key, event.attempt): isinstance(event, WaitOpened)
+        codec.wait_id(event.key, event.attempt): isinstance(event, e.WaitOpened)
         for event in events
-        if isinstance(event, WaitOpened | WaitClosed)
+        if isinstance(event, e.WaitOpened | e.WaitClosed)
     }
 
 
@@ -287,9 +269,9 @@ async def _waits(
 
 
 async def _signals(store: Store, source: str, opened: Mapping[str, bool], copied: Copied, run: str) -> list[SignalRow]:
-    """Return the signals that had come until the event after the copied ones. A signal keeps its consumer if that is
-    copied. A signal that then answered a wait which is open again, and had not come before the last copied event, is
-    left out: this run is there to get another one."""
+    """Return the signals that had come until the event after the copied ones. One keeps its consumer if that is copied.
+    One that then answered a wait which is open again, and had not come before the last copied event, is left out: this
+    run is there to get another one."""
     last_ms = copied.records[-1].at_ms
     found: list[SignalRow] = []
     for row in await store.list_signals(source, limit=SIGNALS_MAX):
@@ -324,12 +306,17 @@ class Kept(Struct, frozen=True):
 
 
 async def kept(
-    store: Store, plan: Plan, run: str, records: Sequence[Record], events: Sequence[Event], changed: Collection[NodeKey]
+    store: Store,
+    plan: Plan,
+    run: str,
+    records: Sequence[Record],
+    events: Sequence[e.Event],
+    changed: Collection[NodeKey],
 ) -> Kept:
-    """Return the part of the run that a fork keeps. `changed`: the nodes whose outputs differ from the recorded ones.
-    Raises Conflict if a change outside would be repeated."""
+    """Return the part of the run that a fork keeps. `changed`: the nodes with edited outputs. Raises Conflict if a
+    change outside would be repeated."""
     started = events[0]
-    assert isinstance(started, RunStarted)
+    assert isinstance(started, e.RunStarted)
     questions = await _reused(store, plan, started, events)
     questions += await _asked(store, plan, run, records, events)
     stale = [question for question in questions if _differs(plan, question, changed)]
@@ -338,7 +325,7 @@ async def kept(
     first = min(stale, key=lambda question: question.first)
     cut = len(events) if first.first >= len(events) else fork_point(events, first.first)
     own = {question.key for question in questions if question.is_own}
-    left = {event.key for event in events[:cut] if isinstance(event, NodeSucceeded | RegionExited)}
+    left = {event.key for event in events[:cut] if isinstance(event, e.NodeSucceeded | e.RegionExited)}
     if cut > first.first or not left.issuperset(changed) or _has_effects(plan, events[cut:], own):
         raise Conflict(
             f"the answer to '{format_key(plan, first.key)}' does not count for this fork, and what was done after it "
@@ -354,27 +341,29 @@ async def kept(
 
 
 def _differs(plan: Plan, question: _Question, changed: Collection[NodeKey]) -> bool:
-    """Return True if the question has to be answered again. A question for certain people protects the blocks after it,
-    so it is asked again after any edit."""
+    """Return True if it has to be answered again. A question for certain people protects the blocks after it, so it is
+    asked again after any edit."""
     if question.is_answered and (question.once or (question.bound and changed)):
         return True
     return is_changed_for(plan, question.key, changed)
 
 
 async def _asked(
-    store: Store, plan: Plan, run: str, records: Sequence[Record], events: Sequence[Event]
+    store: Store, plan: Plan, run: str, records: Sequence[Record], events: Sequence[e.Event]
 ) -> list[_Question]:
     codec = Codec(plan)
     began: dict[NodeKey, int] = {}
     closed = {
-        (event.key, event.attempt) for event in events if isinstance(event, WaitClosed) and event.outcome == "answered"
+        (event.key, event.attempt)
+        for event in events
+        if isinstance(event, e.WaitClosed) and event.outcome == "answered"
     }
-    over = {(event.key, event.attempt) for event in events if isinstance(event, WaitClosed)} - closed
+    over = {(event.key, event.attempt) for event in events if isinstance(event, e.WaitClosed)} - closed
     found: list[_Question] = []
     for index, event in enumerate(events):
-        if isinstance(event, NodeStarted):
+        if isinstance(event, e.NodeStarted):
             began.setdefault(event.key, index)
-        if not isinstance(event, WaitOpened) or (event.key, event.attempt) in over:
+        if not isinstance(event, e.WaitOpened) or (event.key, event.attempt) in over:
             continue
         is_answered = (event.key, event.attempt) in closed
         if event.kind in ASKS:
@@ -392,7 +381,7 @@ async def _asked(
     return found
 
 
-async def _reused(store: Store, plan: Plan, started: RunStarted, events: Sequence[Event]) -> list[_Question]:
+async def _reused(store: Store, plan: Plan, started: e.RunStarted, events: Sequence[e.Event]) -> list[_Question]:
     if not started.reuse or started.source_run is None:
         return []
     found: list[_Question] = []
@@ -405,16 +394,15 @@ async def _reused(store: Store, plan: Plan, started: RunStarted, events: Sequenc
     return found
 
 
-def _has_effects(plan: Plan, events: Sequence[Event], own: Collection[NodeKey]) -> bool:
-    """Return True if one of the events that are left out is of work that changes something outside."""
+def _has_effects(plan: Plan, events: Sequence[e.Event], own: Collection[NodeKey]) -> bool:
     for event in events:
         match event:
-            case NodeSucceeded() | NodeFailed() if event.key not in own:
+            case e.NodeSucceeded() | e.NodeFailed() if event.key not in own:
                 node = plan.nodes[event.key[1]]
                 if node.effect == "write" and node.sentinel is None and not getattr(event, "reused", False):
                     return True
-            case StepStarted(effect="write"):
+            case e.StepStarted(effect="write"):
                 return True
-            case WaitOpened(kind="child"):
+            case e.WaitOpened(kind="child"):
                 return True
     return False

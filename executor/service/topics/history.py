@@ -15,17 +15,7 @@ from msgspec.structs import replace
 from compiler.keys import CLEANUP_SUFFIX, NodeKey, Path, format_key, parse_key, split_key
 from compiler.plan import Plan
 from executor.errors import NotFound
-from executor.kernel.core.events import (
-    CleanupOpened,
-    Event,
-    NodeFailed,
-    NodeSkipped,
-    NodeSucceeded,
-    RegionExited,
-    RegionSized,
-    RunStarted,
-    ScopesOpened,
-)
+from executor.kernel.core import events as e
 from executor.kernel.core.evolve import cleanup_of, evolve
 from executor.kernel.core.explain import explain
 from executor.kernel.core.state import DECIDED, Container, ContainerKey, Scope, State, Status, Wait
@@ -46,15 +36,12 @@ _DECIDED = frozenset(status.name.lower() for status in DECIDED)
 
 
 class History:
-    """Runs at an earlier event, and compared; `engine.history`. Reads journals only."""
-
     def __init__(self, parts: Parts) -> None:
         self._store = parts.store
         self._clock = parts.clock
         self._owned = parts.owned
 
     async def state(self, run: str, seq: int | None = None) -> RunState:
-        """Return the run after event `seq`, at most the last one, or as it is now if `seq` is None. Raises NotFound."""
         async with existing_run(self._store, run) as row:
             return await state_at(self._store, await load_plan(self._store, row.plan_hash), row, seq)
 
@@ -156,18 +143,17 @@ class RunState(Struct, frozen=True):
 async def state_at(store: Store, plan: Plan, row: RunRow, seq: int | None) -> RunState:
     """Return the state after event `seq`, at most the last one, or as it is now if `seq` is None. Raises
     CorruptJournal, AssertionError."""
-    upto = row.seq if seq is None else min(seq, row.seq)
     codec = Codec(plan)
-    state = State.new(plan)
     projection = SlicedProjection(plan.variables)
     at_ms = row.created_at_ms
     slices = Slices()
-    async for record in read(store, row.id, upto=upto):
-        if slices.is_over:
-            await slices.rest()
-        evolve(plan, state, codec.to_event(record))
+
+    def see(record: Record, event: e.Event) -> None:
+        nonlocal at_ms
         projection.apply_record(record)
         at_ms = record.at_ms
+
+    state = await state_of(store, plan, row, seq, see, slices)
     nodes = await slices.of(partial(node_view, plan), projection.taken_out())
 
     def open_wait(item: tuple[NodeKey, Wait]) -> OpenWait:
@@ -225,7 +211,7 @@ async def explained(store: Store, plan: Plan, row: RunRow, node: str | None, seq
     ids = () if node is None else _numbers(plan, split_key(node)[0])
     slices = Slices()
 
-    def record_cause(record: Record, event: Event) -> None:
+    def record_cause(record: Record, event: e.Event) -> None:
         decided = decision(record.type, data_of(record))
         for key, cause in led_to(plan, event, decided):
             if key[1] in ids:
@@ -260,7 +246,7 @@ async def state_of(
     plan: Plan,
     row: RunRow,
     seq: int | None = None,
-    see: Callable[[Record, Event], None] | None = None,
+    see: Callable[[Record, e.Event], None] | None = None,
     slices: Slices | None = None,
 ) -> State:
     """Fold the journal up to event `seq` (by default all of it). `see` is called with each event."""
@@ -278,12 +264,11 @@ async def state_of(
     return state
 
 
-def led_to(plan: Plan, event: Event, decided: Meaning | None) -> list[tuple[NodeKey, str]]:
-    """Return the nodes that the event makes live: targets of an edge of the decided node, or the first ones of a new
-    scope, each with a sentence about it."""
-    if isinstance(event, RunStarted):
+def led_to(plan: Plan, event: e.Event, decided: Meaning | None) -> list[tuple[NodeKey, str]]:
+    """Return the nodes that the event makes live, each with a sentence about it."""
+    if isinstance(event, e.RunStarted):
         return [(((), number), "the run started here") for number in plan.regions[0].entries]
-    if isinstance(event, ScopesOpened):
+    if isinstance(event, e.ScopesOpened):
         region = plan.regions[plan.nodes[event.key[1]].body]
         path = event.key[0]
         word = "iteration" if region.kind == "loop" else "branch"
@@ -292,7 +277,7 @@ def led_to(plan: Plan, event: Event, decided: Meaning | None) -> list[tuple[Node
             for index in range(event.first, event.first + event.count)
             for number in region.entries
         ]
-    if isinstance(event, CleanupOpened):
+    if isinstance(event, e.CleanupOpened):
         region = plan.regions[cleanup_of(plan, event.key[1])]
         scope = (*event.key[0], (cleanup_of(plan, event.key[1]), 0))
         around = region.id.removesuffix(CLEANUP_SUFFIX)
@@ -311,33 +296,32 @@ def led_to(plan: Plan, event: Event, decided: Meaning | None) -> list[tuple[Node
     ]
 
 
-def key_of_decided(event: Event) -> NodeKey:
+def key_of_decided(event: e.Event) -> NodeKey:
     key: NodeKey = event.key  # type: ignore[union-attr]  # what decides a node names it
     return key
 
 
-def reasons(plan: Plan, event: Event) -> tuple[str, ...]:
-    """Return the reasons in the event that decided a node."""
+def reasons(plan: Plan, event: e.Event) -> tuple[str, ...]:
     match event:
-        case NodeSucceeded():
+        case e.NodeSucceeded():
             return _success(event)
-        case RegionSized():
+        case e.RegionSized():
             return () if event.count else ("there was nothing to run",)
-        case RegionExited():
+        case e.RegionExited():
             return ("its output is reused from an earlier run",) if event.reused else ()
-        case NodeSkipped(reason="pruned"):
+        case e.NodeSkipped(reason="pruned"):
             last = f": the last possible path ended at '{format_key(plan, event.because)}'" if event.because else ""
             return (f"no branch led here{last}",)
-        case NodeSkipped():
+        case e.NodeSkipped():
             why = "its skip_if was true" if event.reason == "skip_if" else "it expired without an answer"
             return (f"{why}, so it was skipped and its output is null",)
-        case NodeFailed():
+        case e.NodeFailed():
             return _failure(plan, event)
         case _:
             return ()
 
 
-def _success(event: NodeSucceeded) -> tuple[str, ...]:
+def _success(event: e.NodeSucceeded) -> tuple[str, ...]:
     found = []
     if event.reused:
         found.append("its output is reused from an earlier run")
@@ -352,7 +336,7 @@ def _success(event: NodeSucceeded) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _failure(plan: Plan, event: NodeFailed) -> tuple[str, ...]:
+def _failure(plan: Plan, event: e.NodeFailed) -> tuple[str, ...]:
     failure = f"{event.error.code}: {event.error.message}"
     match event.route, event.caught:
         case "error", _:
@@ -378,7 +362,6 @@ def _numbers(plan: Plan, text: str) -> list[int]:
 async def _keys_of(
     plan: Plan, state: State, node: str | None, decided: list[NodeKey], slices: Slices
 ) -> Sequence[NodeKey]:
-    """`decided`: keys of the node that the journal saw decided."""
     if node is None:
         every = [range(len(region.nodes)) for region in plan.regions]
         return [key for key, status in await _keys_in_open_scopes(plan, state, every, slices) if status not in DECIDED]
@@ -399,7 +382,6 @@ async def _keys_of(
 
 
 def _unopened(plan: Plan, number: int) -> NodeKey:
-    """Return the first scope the node would run in: index 0 all the way down."""
     path: list[tuple[int, int]] = []
     region = plan.region_of[number]
     while region > 0:

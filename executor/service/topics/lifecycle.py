@@ -1,9 +1,7 @@
 """New runs that take over results of a run, and moving an open run to another version; `engine.lifecycle`.
 
 A run that has ended does not change: running it again from a block, forking it and retrying a node make a new run. A
-run from a block takes over the outputs and routes of the reused blocks, and their changes of the variables, with which
-its journal begins: it can be read without the old one's.
-"""
+run from a block begins with the outputs and routes of the reused blocks, and their changes of the variables."""
 
 from __future__ import annotations
 
@@ -37,7 +35,7 @@ from executor.service.parts import Parts
 from executor.service.topics.forks import beginning, fork
 from executor.service.topics.history import state_of
 from executor.service.topics.runs import Runs
-from executor.service.views import Rerun, Submitted
+from executor.service.views import Rerun, Submitted, view_of
 
 # The interval between checks if a run has moved; its owner may be another process.
 LOOK_S = 0.25
@@ -72,8 +70,6 @@ class MigrateAnswer(Struct, frozen=True):
 
 
 class Lifecycle:
-    """New runs made from the journal of another one, and moves to another version; `engine.lifecycle`."""
-
     def __init__(self, parts: Parts, runs: Runs) -> None:
         self._parts = parts
         self._store = parts.store
@@ -83,9 +79,8 @@ class Lifecycle:
         self, run: str, block: str | None = None, *, input: Any = None, idempotency_key: str | None = None
     ) -> Submitted:
         """Start a run that takes over the outputs of `run` before `block` and runs `block` and all that follows from it
-        again; without a block it takes over nothing. Raises NotFound, InputInvalid, Conflict if the block lies inside a
-        container, the run has not ended, answers inside a container are not valid for the new run, or `idempotency_key`
-        was used for a different request."""
+        again; without a block it takes over nothing. Raises NotFound, InputInvalid, Conflict (the block lies inside a
+        container, the run is open, answers are not valid for the new run, or the key was used before)."""
         row, plan = await self._ended(run)
         matches = self._parts.services.sandbox.matches
         admitted = await self._parts.files.admit(input, "/input")
@@ -116,20 +111,20 @@ class Lifecycle:
             return await preview(self._store, plan, run, block or plan.trigger)
 
     async def _ended(self, run: str) -> tuple[RunRow, Plan]:
-        async with existing_run(self._store, run) as row:
-            if row.status not in TERMINAL:
-                raise Conflict(
-                    f"run {run} has not ended yet (it is {row.status})",
-                    code="run_not_ended",
-                    hint="cancel it, or wait until it ends",
-                )
-            return row, await load_plan(self._store, row.plan_hash)
+        row, plan = await self._run(run)
+        if row.status not in TERMINAL:
+            raise Conflict(
+                f"run {run} has not ended yet (it is {row.status})",
+                code="run_not_ended",
+                hint="cancel it, or wait until it ends",
+            )
+        return row, plan
 
     async def fork(
         self, run: str, seq: int, outputs: Mapping[str, Any] | None = None, *, idempotency_key: str | None = None
     ) -> Forked:
         """Make a run that continues from event `seq` of `run`, with these outputs in place of recorded ones. Raises
-        NotFound, BadRequest, Conflict (`seq` is past the end, the run was failing there, a key used before)."""
+        NotFound, BadRequest, Conflict."""
         row, plan = await self._run(run)
         if seq > row.seq:
             raise Conflict(
@@ -152,8 +147,8 @@ class Lifecycle:
         return Forked(stored.id, stored.workflow, stored.version, stored.status, created, seq=taken_over)
 
     async def retry(self, run: str, key: str, *, idempotency_key: str | None = None) -> Retried:
-        """Run one node again; see Retried. Raises NotFound; Conflict: the run is open and the node does not wait for
-        its next attempt, or the run has ended and the node never started."""
+        """Run one node again; see Retried. Raises NotFound; Conflict: it does not wait for its next attempt, or it
+        never started."""
         row, plan = await self._run(run)
         if row.status not in TERMINAL:
             return await self._retry_now(row, plan, key)
@@ -191,12 +186,11 @@ class Lifecycle:
             raise Conflict(f"run {row.id} has ended", code="run_ended", hint="retry again: this starts a new run")
         self._parts.wake(row.id)
         block = plan.nodes[key[1]].block
-        return Retried(row.id, row.workflow, row.version, row.status, False, how="now", block=block)
+        return view_of(Retried, row, run=row.id, created=False, how="now", block=block)
 
     async def migrate(self, run: str, version: int, wait_s: float = MOVE_WAIT_S) -> MigrateAnswer:
         """Move an open run to another version of its workflow. Its owner does it, and this waits for it. Raises
-        NotFound, CompileError; Conflict: the run has ended, is of no stored workflow, follows this version already, or
-        does not fit (`conflicts`)."""
+        NotFound, CompileError; Conflict: there is nothing to move, or it does not fit (`conflicts`)."""
         row, old = await self._run(run)
         if row.version is None:
             raise Conflict(
@@ -276,7 +270,7 @@ def _instead(plan: Plan, state: State, key: NodeKey) -> str:
 
 
 def _retried(new: Submitted, how: How, block: str) -> Retried:
-    return Retried(new.run, new.workflow, new.version, new.status, new.created, how=how, block=block)
+    return view_of(Retried, new, how=how, block=block)
 
 
 def _ended(row: RunRow) -> Conflict:
@@ -308,9 +302,9 @@ class _Outcomes(Struct):
 async def reusable(
     store: Store, plan: Plan, run: str, block: str, *, has_new_input: bool = False
 ) -> dict[int, str | None]:
-    """Return the root nodes of `run` that a run from `block` takes over, with the route each took: all finished ones
-    except the block and its followers, and questions whose answer is not valid there. A container is taken over whole
-    or not at all. Raises NotFound, Conflict (inside_container, answer_not_carried)."""
+    """Return the root nodes of `run` that a run from `block` takes over, with the route each took: the finished ones
+    that do not follow from the block, except questions whose answer is not valid there. Raises NotFound, Conflict
+    (inside_container, answer_not_carried)."""
     again = followers(plan, _root_node(plan, block))
     return await _taken_over(store, plan, run, (await _outcomes(store, plan, run)).routes, again, has_new_input)
 
@@ -335,7 +329,6 @@ async def patches(store: Store, plan: Plan, run: str, reuse: dict[int, str | Non
 
 
 async def preview(store: Store, plan: Plan, run: str, block: str) -> Rerun:
-    """Apply `reusable` to all blocks. Raises the same."""
     again = followers(plan, _root_node(plan, block))
     outcomes = await _outcomes(store, plan, run)
     reused = await _taken_over(store, plan, run, outcomes.routes, again)
@@ -376,7 +369,6 @@ async def alone_again(store: Store, plan: Plan, run: str, key: NodeKey) -> tuple
 
 
 def outermost_block(plan: Plan, key: NodeKey) -> str:
-    """Return the block at the root that the node is, or lies in."""
     return plan.nodes[root_of(plan, key[1])].block
 
 
@@ -408,8 +400,7 @@ def _root_node(plan: Plan, block: str) -> int:
 
 
 def _usable_routes(plan: Plan, routes: dict[int, str | None], again: set[int]) -> dict[int, str | None]:
-    """Drop containers without an end: they were left in the middle, and taking over the start alone would lose their
-    work."""
+    """Drop containers without an end: taking over the start alone would lose the work of their middle."""
     usable = {number: route for number, route in routes.items() if number not in again}
     for region in plan.regions[1:]:
         if region.parent == 0 and usable.get(region.start) != "error" and region.end not in usable:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple, get_args
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
+from typing import Any, get_args
 
 import orjson
 from msgspec.structs import replace
@@ -35,7 +35,7 @@ from executor.service.parts import Parts
 from executor.service.topics.usage import usage_view
 from executor.service.topics.waits import Waits
 from executor.service.topics.workflows import Workflows
-from executor.service.views import ChildView, NodeDetail, ParentView, RunDocument, RunGraph, RunView, Submitted
+from executor.service.views import ChildView, NodeDetail, ParentView, RunDocument, RunGraph, RunView, Submitted, view_of
 from executor.service.views import node as node_view
 from executor.service.views import run as run_view
 
@@ -49,12 +49,6 @@ FOR_EVER_S = 1e9  # thirty years
 SAME_MOMENT_TRIES = 5
 # A view of a run shows the newest children; `engine.runs.list(parent=...)` has pages.
 CHILDREN_SHOWN_MAX = 200
-
-
-class _Asked(NamedTuple):
-    new: NewRun
-    plan: Plan
-    diagnostics: Sequence[Diagnostic]
 
 
 class Runs:
@@ -85,12 +79,13 @@ class Runs:
         priority: int | None = None,
     ) -> Submitted:
         """Start a run of a stored workflow (by name), of a workflow in Python, or of a document, which may be that of a
-        `draft`. `priority`: in place of that of the workflow. Raises CompileError, NotFound, InputInvalid, BadRequest
-        (no such priority), QueueFull, and Conflict when `idempotency_key` was used for a different request."""
-        asked = await self._asked(workflow, input, trigger, version, idempotency_key, stop_after, draft, priority)
-        stored, created = await self.create(asked.new, asked.plan)
-        diagnostics = tuple(asked.diagnostics)
-        return Submitted(stored.id, stored.workflow, stored.version, stored.status, created, diagnostics)
+        `draft`. `priority`: in place of that of the workflow. Raises CompileError, NotFound, InputInvalid, BadRequest,
+        QueueFull, and Conflict when `idempotency_key` was used for a different request."""
+        new, plan, found = await self._asked(
+            workflow, input, trigger, version, idempotency_key, priority, stop_after, draft
+        )
+        stored, created = await self.create(new, plan)
+        return Submitted(stored.id, stored.workflow, stored.version, stored.status, created, tuple(found))
 
     async def _asked(
         self,
@@ -99,10 +94,10 @@ class Runs:
         trigger: str | None,
         version: int | None,
         idempotency_key: str | None,
+        priority: int | None,
         stop_after: str | None = None,
         draft: DraftHead | None = None,
-        priority: int | None = None,
-    ) -> _Asked:
+    ) -> tuple[NewRun, Plan, Sequence[Diagnostic]]:
         if priority is not None and not PRIORITY_MIN <= priority <= PRIORITY_MAX:
             message = f"the priority is {priority}, and must be from {PRIORITY_MIN} to {PRIORITY_MAX}"
             raise BadRequest(message, code="priority_invalid")
@@ -132,7 +127,7 @@ class Runs:
             priority=priority,
             files=admitted.files,
         )
-        return _Asked(new, plan, compiled.diagnostics)
+        return new, plan, compiled.diagnostics
 
     async def run(
         self,
@@ -146,21 +141,17 @@ class Runs:
         priority: int | None = None,
     ) -> RunView:
         """Start a run and wait until it has ended. After `timeout_s` (None for no limit) the view shows it as it is
-        then: the run continues, and may wait for a person for a long time. Raises like `submit`."""
-        asked = await self._asked(workflow, input, trigger, version, idempotency_key, priority=priority)
-        left = self._parts.owned.watch_left(asked.new.id)  # before it is there: it may end at once
+        then, and it continues. Raises like `submit`."""
+        asked, plan, _ = await self._asked(workflow, input, trigger, version, idempotency_key, priority)
+        left = self._parts.owned.watch_left(asked.id)  # before it is there: it may end at once
         watched = AwaitedRun()
         row: RunRow | None = None
         try:
-            stored, created = await self.create(asked.new, asked.plan, watched)
-            new = stored if created else None
-            del asked  # its document and its plan, which may be large: the run may take long
-            if timeout_s is None:
-                row = await self._over(stored.id, new, left, watched)
-            else:
-                with contextlib.suppress(TimeoutError):
-                    async with asyncio.timeout(timeout_s):
-                        row = await self._over(stored.id, new, left, watched)
+            stored, created = await self.create(asked, plan, watched)
+            del asked, plan  # they may be large, and the run may take long
+            with suppress(TimeoutError):
+                async with asyncio.timeout(timeout_s):
+                    row = await self._over(stored.id, stored if created else None, left, watched)
         finally:
             left.cancel()
         if watched.ended is not None:  # here, and nothing of it has to be read
@@ -172,32 +163,32 @@ class Runs:
     async def _over(
         self, run: str, stored: RunRow | None, left: asyncio.Future[None], watched: AwaitedRun
     ) -> RunRow | None:
-        """Wait for the end of the run. Returns None if `watched` has all of it. `stored`: its row, if it was created
-        now."""
+        """Wait for its end. Returns None if `watched` has all of it. `stored`: its row, if it was created now."""
         if stored is not None and watched.is_here:
             await left
         elif stored is not None:
             await self._may_have_changed(stored, left, FIRST_POLL_S)
         return await self._ended(run) if watched.ended is None else None
 
-    async def _ended(self, run: str) -> RunRow:
+    async def _ended(self, run: str, asleep: Callable[[RunRow], Awaitable[bool]] | None = None) -> RunRow:
+        """Wait for its end, or until it waits and is `asleep`."""
         poll_s = FIRST_POLL_S
         while True:
             left = self._parts.owned.watch_left(run)
             try:
                 row = await find_run(self._store, run)
-                if row.status in TERMINAL:
+                if row.status in TERMINAL or (asleep is not None and row.status == "waiting" and await asleep(row)):
                     return row
-                poll_s = await self._may_have_changed(row, left, poll_s)
+                poll_s = await self._may_have_changed(row, left, poll_s, only_end=asleep is None)
             finally:
                 left.cancel()
 
     async def _may_have_changed(
         self, row: RunRow, left: asyncio.Future[None], poll_s: float, *, only_end: bool = True
     ) -> float:
-        """Wait until its row is worth another look: it has left memory, or another process may have it. Its journal is
-        not followed: reading that once for each commit cost a run a third of its time. Returns `poll_s` for the next
-        time. Not `only_end`: the caller also waits for what a waiting run shows without an event."""
+        """Wait until its row is worth another look. Its journal is not followed: reading that once for each commit cost
+        a run a third of its time. Returns `poll_s` for the next time. Not `only_end`: the caller also waits for what a
+        waiting run shows without an event."""
         peers = self._parts.peers
         if row.id in self._parts.owned.loops:
             timeout_s = OWNED_POLL_S
@@ -274,7 +265,6 @@ class Runs:
             return await run_view.graph(self._store, await load_plan(self._store, row.plan_hash), row)
 
     async def plan(self, run: str) -> Plan:
-        """Return the plan that it is pinned to. Raises NotFound."""
         async with existing_run(self._store, run) as row:
             return await load_plan(self._store, row.plan_hash)
 
@@ -284,8 +274,8 @@ class Runs:
             return await run_view.document(self._store, row, self._parts.services.names, self._parts.registry)
 
     async def node(self, run: str, key: str, attempt: int | None = None, seq: int | None = None) -> NodeDetail:
-        """Return one node key: input, output and error of an attempt (by default the last one), after event `seq` (by
-        default now). Raises NotFound."""
+        """Return one node key at an attempt (by default the last), after event `seq` (by default now). Raises
+        NotFound."""
         async with existing_run(self._store, run) as row:
             plan = await load_plan(self._store, row.plan_hash)
             services, redactor = self._parts.services, self._parts.redactor
@@ -296,33 +286,21 @@ class Runs:
         itself in this time, or after `timeout_s`, whichever is first."""
         clock = asyncio.get_running_loop().time
         until = clock() + min(timeout_s, FOR_EVER_S)
-        ended: RunRow | None = None
-        poll_s = FIRST_POLL_S
-        try:
+
+        async def asleep(row: RunRow) -> bool:
+            # Computed again each time: the clock may have been set.
+            return await self._asleep(row, self._parts.clock.now_ms() + round((until - clock()) * 1000))
+
+        row: RunRow | None = None
+        with suppress(TimeoutError):
             async with asyncio.timeout(timeout_s):
-                while True:
-                    left = self._parts.owned.watch_left(run)
-                    try:
-                        row = await find_run(self._store, run)
-                        # Computed again in each round: the clock may have been set.
-                        until_ms = self._parts.clock.now_ms() + round((until - clock()) * 1000)
-                        if row.status in TERMINAL:
-                            ended = row
-                            break
-                        if row.status == "waiting" and await self._asleep(row, until_ms):
-                            break
-                        poll_s = await self._may_have_changed(row, left, poll_s, only_end=False)
-                    finally:
-                        left.cancel()
-        except TimeoutError:
-            pass
-        return await self._view_now(run, ended)
+                row = await self._ended(run, asleep)
+        return await self._view_now(run, row if row is not None and row.status in TERMINAL else None)
 
     async def _asleep(self, row: RunRow, until_ms: int) -> bool:
-        """Return True if the run does nothing until then. With a timer or a retry that is due by then, with an answer
-        in the inbox, or while its children work or have such a timer, a waiting run only looks asleep. Read in this
-        order, because a child ends and writes to its parent's inbox in one transaction: its message is in the inbox or
-        in the journal."""
+        """Return True if the run does nothing until then: it has no timer or retry due by then, no answer in the inbox,
+        and its children do not work. A child ends and writes to its parent's inbox in one transaction, so in this order
+        its message is in the inbox or in the journal."""
         soon = row.next_run_at_ms is not None and row.next_run_at_ms <= until_ms
         if soon and not await self._asks(row.id):
             return False
@@ -331,14 +309,14 @@ class Runs:
         return (await find_run(self._store, row.id)).seq == row.seq
 
     async def _asks(self, run: str) -> bool:
-        """Return True if it waits for an answer or a signal. That may expire by itself soon, but the caller who waits
-        for the run may be the one who sends it."""
+        """Return True if it waits for an answer or a signal: the caller who waits for the run may be the one who sends
+        it."""
         waits = await self._store.list_waits("pending", run, limit=1_000)
         return any(wait.kind not in ("timer", "child") for wait in waits)
 
     async def cancel(self, run: str, reason: str = "", now: bool = False) -> bool:
-        """Request the end of the run, which reads this before it ends. Its cleanups run first, unless this is the
-        second request, or with `now`. Returns False if it had ended already."""
+        """Request the end of the run. Its cleanups run first, unless this is the second request, or with `now`. Returns
+        False if it had ended already."""
         await find_run(self._store, run)
         message = encode(Cancel(reason, now, asked=True))
         posted = await self._store.cancel_run(run, message, self._parts.clock.now_ms())
@@ -384,20 +362,11 @@ async def _with_family(parts: Parts, waits: Waits, view: RunView, row: RunRow) -
     rows = await parts.store.list_children(row.id, CHILDREN_SHOWN_MAX)
     if not rows:
         return view
-    children = tuple(
-        ChildView(
-            run=child.id,
-            workflow=child.workflow,
-            version=child.version,
-            status=child.status,
-            key=parse_wait(child.parent_key)[0],
-            attempt=parse_wait(child.parent_key)[1],
-            created_at_ms=child.created_at_ms,
-            finished_at_ms=child.finished_at_ms,
-        )
-        for child in rows
-    )
-    view = replace(view, children=children)
+    children = []
+    for child in rows:
+        key, attempt = parse_wait(child.parent_key)
+        children.append(view_of(ChildView, child, run=child.id, key=key, attempt=attempt))
+    view = replace(view, children=tuple(children))
     if row.status in TERMINAL:
         return view
     asked = await waits.views(await parts.store.list_waits_below(row.id, CHILDREN_SHOWN_MAX))

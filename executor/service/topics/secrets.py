@@ -4,24 +4,27 @@ with the documents that read them, without their values (`engine.environment`)."
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Collection, Sequence
 from functools import partial
 from typing import Any, Final, Literal
 
 import orjson
 from msgspec import Struct
+from msgspec.structs import replace
 
 from compiler.needs import environment_names
 from executor.blocks.http.binding import checked_hosts
 from executor.blocks.http.parts import checked_places
 from executor.blocks.vault.connection import is_connection
 from executor.blocks.vault.sealing import Keys
-from executor.blocks.vault.vault import VALUE_CHARS_MIN
+from executor.blocks.vault.vault import VALUE_CHARS_MIN, Vault
 from executor.errors import BadRequest, Conflict, LimitExceeded, NotFound
 from executor.kernel.process.threads import aside
 from executor.kernel.run.imports import as_ours
 from executor.kernel.store.topics.secrets import SECRETS_MAX, Resealed, SecretRow
+from executor.kernel.store.topics.store import Store
 from executor.service.parts import Parts
+from executor.service.views import view_of
 
 VALUE_BYTES_MAX: Final = 64 * 1024
 RESEALED_AT_ONCE: Final = 20
@@ -60,7 +63,6 @@ class Secrets:
         self._redactor = parts.redactor
 
     async def all(self) -> list[SecretView]:
-        """List the secrets by name."""
         rows = [row for row in await self._store.list_secrets() if not is_connection(row)]
         self._vault.know(rows)
         return [self._view(row) for row in rows]
@@ -70,7 +72,7 @@ class Secrets:
     ) -> SecretView:
         """Set a first or a new value, which runs read from their next block call on. Raises BadRequest, Conflict,
         LimitExceeded."""
-        keys = self._keys()
+        keys = keys_of(self._vault)
         _check(name, value)
         rules = checked_hosts(hosts), checked_places(places)
         if self._vault.is_given(name):
@@ -93,16 +95,14 @@ class Secrets:
         return self._view(row)
 
     async def delete(self, name: str) -> None:
-        """Raises NotFound."""
         if not _NAME.fullmatch(name) or not await self._store.delete_secret(name):
             raise NotFound(f"there is no secret {name[:100]!r}", code="secret_not_found")
         if not self._vault.is_given(name):
             self._vault.names -= {name}
 
     async def reseal(self) -> int:
-        """Encrypt the secrets of older keys with the present key, in small transactions. Returns their number. A secret
-        of an unknown key is left as it is."""
-        keys = self._keys()
+        """Encrypt the secrets of known older keys with the present key, in small transactions. Returns their number."""
+        keys = keys_of(self._vault)
         old = [row for row in await self._store.list_secrets() if row.key_id != keys.id and keys.has(row.key_id)]
         done = 0
         for at in range(0, len(old), RESEALED_AT_ONCE):
@@ -111,30 +111,22 @@ class Secrets:
         return done
 
     async def rekey(self, grace_ms: int) -> SecretsResealed:
-        """Make this process's key the valid one: secrets are sealed with it, and open waits get new links. Links,
-        webhook secrets, addresses of pages and signatures of the keys before stay valid for `grace_ms` more. It can be
-        interrupted and repeated, also with another time."""
-        self._keys()
+        """Make this process's key the valid one: secrets are sealed with it, and open waits get new links. What the
+        keys before have signed stays valid for `grace_ms` more. It can be interrupted and repeated."""
+        keys_of(self._vault)
         relinked = await self._key_times.change(grace_ms)
         return SecretsResealed(await self.reseal(), relinked)
 
-    def _keys(self) -> Keys:
-        if self._vault.keys is None:
-            raise Conflict("this process has no key for secrets", code="secrets_without_key")
-        return self._vault.keys
-
     def _view(self, row: SecretRow) -> SecretView:
-        return SecretView(
-            row.name,
-            row.version,
-            row.hosts,
-            row.places,
-            row.created_by,
-            row.created_at_ms,
-            row.last_used_at_ms,
-            self._vault.keys is not None and self._vault.keys.has(row.key_id),
-            self._vault.is_given(row.name),
-        )
+        readable = self._vault.keys is not None and self._vault.keys.has(row.key_id)
+        return view_of(SecretView, row, readable=readable, in_environment=self._vault.is_given(row.name))
+
+
+def keys_of(vault: Vault) -> Keys:
+    """Raises Conflict: this process has none."""
+    if vault.keys is None:
+        raise Conflict("this process has no key for secrets", code="secrets_without_key")
+    return vault.keys
 
 
 def _resealed(keys: Keys, row: SecretRow) -> Resealed:
@@ -152,7 +144,6 @@ def _check(name: str, value: str) -> None:
 
 
 def checked_value(value: str, pointer: str) -> None:
-    """Raises BadRequest."""
     if len(value) < VALUE_CHARS_MIN or len(value.encode(errors="surrogatepass")) > VALUE_BYTES_MAX:
         message = f"the value of a secret must have at least {VALUE_CHARS_MIN} characters and at most 64 KiB"
         raise BadRequest(message, code="secret_value_invalid", pointer=pointer)
@@ -176,6 +167,24 @@ class EnvUse(Struct, frozen=True):
     rev: int | None = None
 
 
+Key = tuple[str, str, int]
+
+
+async def documents(store: Store, known: Collection[Key] = ()) -> AsyncIterator[tuple[Key, bytes, EnvUse]]:
+    """Yield active versions and the newest drafts, each with a use that has no blocks yet. Drafts that are `known` are
+    not read."""
+    for row in await store.list_workflows():
+        yield ("workflow", row.name, row.version), row.document, EnvUse("workflow", row.name, row.name, (), row.version)
+    for head in await store.list_drafts(limit=DRAFTS_MAX):
+        document = b""
+        if ("draft", head.id, head.rev) not in known:
+            draft = await store.get_draft(head.id)
+            if draft is None:
+                continue  # deleted meanwhile
+            head, document = draft, draft.document
+        yield ("draft", head.id, head.rev), document, EnvUse("draft", head.id, head.name, (), rev=head.rev)
+
+
 class EnvName(Struct, frozen=True):
     """`set`: it has a value on this server. `secret`: the value is redacted in everything that is recorded or shown."""
 
@@ -192,31 +201,17 @@ class Environment:
         self._store = parts.store
         self._registry = parts.registry
         self._services = parts.services
-        self._found: dict[tuple[str, str, int], dict[str, list[str]]] = {}
+        self._found: dict[Key, dict[str, list[str]]] = {}
 
     async def names(self) -> list[EnvName]:
         """List the names that are set, and those that are read but not set; in active versions and drafts only."""
         uses: dict[str, list[EnvUse]] = {name: [] for name in self._services.names}
-        found: dict[tuple[str, str, int], dict[str, list[str]]] = {}
-        for row in await self._store.list_workflows():
-            key = ("workflow", row.name, row.version)
+        found: dict[Key, dict[str, list[str]]] = {}
+        async for key, document, use in documents(self._store, self._found):
             names = self._found.get(key)
-            found[key] = names if names is not None else await aside(partial(self._names_in, row.document))
+            found[key] = names if names is not None else await aside(partial(self._names_in, document))
             for name, blocks in found[key].items():
-                use = EnvUse("workflow", row.name, row.name, tuple(blocks), version=row.version)
-                uses.setdefault(name, []).append(use)
-        for head in await self._store.list_drafts(limit=DRAFTS_MAX):
-            key = ("draft", head.id, head.rev)
-            if key not in self._found:
-                draft = await self._store.get_draft(head.id)
-                if draft is None:
-                    continue  # deleted meanwhile
-                head, key = draft, ("draft", draft.id, draft.rev)
-                found[key] = await aside(partial(self._names_in, draft.document))
-            else:
-                found[key] = self._found[key]
-            for name, blocks in found[key].items():
-                uses.setdefault(name, []).append(EnvUse("draft", head.id, head.name, tuple(blocks), rev=head.rev))
+                uses.setdefault(name, []).append(replace(use, blocks=tuple(blocks)))
         self._found = found
         known = self._services.names
         return [EnvName(name, name in known, self._is_secret(name), tuple(uses[name])) for name in sorted(uses)]

@@ -22,8 +22,6 @@ from executor.service.views import SignalView, WaitView, view_of
 
 
 class Signals:
-    """Sends and lists the signals of a run; `engine.signals`."""
-
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
         self._store = parts.store
@@ -100,7 +98,7 @@ class Callbacks:
 
     async def receive(self, token: str, body: Any, headers: Mapping[str, str]) -> WaitView:
         """Take `body` (any JSON value) as the answer. `headers`: names in lower case. Raises NotFound, AnswerInvalid
-        (it does not fit the block's schema, or the bounds; the wait is still open), AlreadyAnswered."""
+        (the wait is still open), AlreadyAnswered."""
         parts = self._parts
         row = await self._waits.by_token(token, "callback")
         if row.status != "pending":

@@ -41,10 +41,9 @@ class ToolServers:
         self._room = asyncio.Semaphore(CHECKS_MAX)
 
     async def tools(self, mcp: Mapping[str, Any]) -> list[ServerTool]:
-        """List all tools of a server. `mcp`: `url`, `headers` and `connection`, as the tool of an agent has them, with
-        `${NAME}` for secrets. The rules are those of the block: permitted addresses, hosts of secrets. Results and
-        errors have no secrets in them. Raises BadRequest(mcp_invalid, or one of OF_CALLER); BlockError like ToolClient,
-        or because a secret or the connection could not be read."""
+        """List all tools of a server. `mcp`: `url`, `headers` and `connection`, as the tool of an agent has them, by
+        the rules of the block. Results and errors have no secrets in them. Raises BadRequest(mcp_invalid, or one of
+        OF_CALLER); BlockError like ToolClient, or because a secret could not be read."""
         vault, redactor = self._parts.vault, self._parts.redactor
         try:
             async with self._room:
@@ -62,7 +61,6 @@ class ToolServers:
         return convert(redactor.redact_value(to_builtins(found)), list[ServerTool])
 
     def _server(self, mcp: Mapping[str, Any]) -> ToolServer:
-        """Return the server with the values of names. Raises BadRequest, BlockError."""
         values = self._parts.vault.values
         headers = {name: _filled(text, f"/headers/{name}", values) for name, text in (mcp.get("headers") or {}).items()}
         url = _filled(mcp["url"], "/url", values)
@@ -82,8 +80,7 @@ def _names_in(mcp: Mapping[str, Any], known: Collection[str]) -> Collection[str]
 
 
 def _filled(text: str, pointer: str, values: Mapping[str, str]) -> str:
-    """Fill in the values. Raises BadRequest(mcp_invalid) for a reference that has a value only in a run, or none at
-    all."""
+    """Raises BadRequest(mcp_invalid) for a reference that has no value, or only in a run."""
     parts, at = [], 0
     for each in find(text):
         if not each.env:

@@ -13,7 +13,7 @@ from executor.kernel.store.topics.load import DatabaseLoad
 from executor.kernel.store.topics.usage import By, Spent, UsageSum
 from executor.kernel.values.money import text_of
 from executor.service.parts import Parts
-from executor.service.views import SpentView, UsageView
+from executor.service.views import SpentView, UsageView, view_of
 
 DAYS_MAX: Final = 3 * 366  # in one answer
 KEPT_S: Final = 5.0  # of a load
@@ -85,14 +85,4 @@ def day_number(day: date) -> int:
 
 def _view(key: str, spent: Spent) -> SpentView:
     cost = None if spent.calls == spent.unpriced and spent.calls else text_of(spent.cost_nanos)
-    return SpentView(
-        key,
-        spent.calls,
-        spent.unpriced,
-        spent.input_tokens,
-        spent.cached_tokens,
-        spent.cache_write_tokens,
-        spent.output_tokens,
-        spent.reasoning_tokens,
-        cost,
-    )
+    return view_of(SpentView, spent, key=key, cost=cost)

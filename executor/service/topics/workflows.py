@@ -113,7 +113,6 @@ class Workflows:
         return await self._saved(stored, document, compiled, off)
 
     async def _declared(self, name: str, document: Any, activate: bool) -> tuple[Declared, list[Diagnostic]]:
-        """Return the triggers of a version, and the diagnostics about them."""
         declared = await declared_by(self._parts, name, document)
         rows: list[ScheduleRow | WebhookRow] = [*declared.schedules, *declared.webhooks]
         on = sorted(row.trigger or "" for row in rows if row.enabled)
@@ -143,10 +142,6 @@ class Workflows:
                     self._called.discard(one)
                     raise
 
-    async def active(self) -> list[WorkflowRow]:
-        """Return the active version of each."""
-        return await self._store.list_workflows()
-
     async def version(self, name: str, version: int | None = None) -> WorkflowRow:
         """Return the active version without a number. Raises NotFound."""
         return await find_version(self._store, name, version)
@@ -163,10 +158,6 @@ class Workflows:
         """Return the plan of a run that starts at `trigger` now. Raises NotFound, CompileError."""
         row = await find_version(self._store, name, version)
         return await self._parts.compiler.plan(row.document, trigger)
-
-    async def heads(self) -> list[WorkflowHead]:
-        """List the workflows by name, each with its last run."""
-        return await self._store.list_heads()
 
     async def get(self, name: str) -> WorkflowHead:
         """Raises NotFound."""

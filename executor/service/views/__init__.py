@@ -37,7 +37,8 @@ ErrorJson = Annotated[
 
 def view_of(view: type[T], source: Struct, /, **fields: Any) -> T:
     """Make a `view` with the fields that `source` has under the same name; `fields` are the others, and come first."""
-    return view(**{name: getattr(source, name) for name in view.__struct_fields__ if name not in fields}, **fields)
+    shared = {name for name in view.__struct_fields__ if name in source.__struct_fields__ and name not in fields}
+    return view(**{name: getattr(source, name) for name in shared}, **fields)
 
 
 class SavedWorkflow(Struct, frozen=True):

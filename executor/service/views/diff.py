@@ -1,9 +1,7 @@
 """RunDiff: where two runs went different ways, and which results differ.
 
-It compares the two journals in two ways. In order: the first event that is not the same, leaving out the parts that
-differ between any two runs (times, ids, who answered when). By node key: the status and the output of each. With
-parallel work the order of two runs may differ by chance; the results of the nodes do not.
-"""
+It compares the two journals in order, up to the first event that is not the same but for what differs between any two
+runs (times, ids, who answered when), and by node key: the status and the output of each."""
 
 from __future__ import annotations
 
@@ -21,6 +19,7 @@ from executor.kernel.journal.projection import ASIDE, NodeState
 from executor.kernel.journal.reader import output_of, read
 from executor.kernel.store.run_rows import Record, RunRow
 from executor.kernel.store.topics.store import Store
+from executor.service.views import view_of
 from executor.service.views.run import SlicedProjection, Slices
 
 NODES_MAX = 200  # differing nodes; more are only counted
@@ -119,16 +118,15 @@ class _Node(Struct, frozen=True, gc=False):
         return cls(head, digest, state.decided_seq, state.scopes)
 
     def ended_as(self, other: _Node) -> bool:
-        """Return True if both ended alike; the number of attempts makes no difference."""
         one, two = self.head, other.head
         return (one.status, one.route, one.error, self.digest) == (two.status, two.route, two.error, other.digest)
 
 
 async def build(store: Store, a: RunRow, plan_a: Plan, b: RunRow, plan_b: Plan) -> RunDiff:
-    """Compare two runs. Raises CorruptJournal."""
     slices = Slices()
-    diverged = await _diverged(store, a, plan_a, b, plan_b, slices)
-    nodes_a, nodes_b = await _nodes(store, a, plan_a, slices), await _nodes(store, b, plan_b, slices)
+    left, right = _Side(store, a, plan_a, slices), _Side(store, b, plan_b, slices)
+    diverged = await _diverged(left, right)
+    nodes_a, nodes_b = await left.nodes(), await right.nodes()
     found: list[NodeDiff] = []
     only_a: list[str] = []
     both = differing = 0
@@ -143,11 +141,15 @@ async def build(store: Store, a: RunRow, plan_a: Plan, b: RunRow, plan_b: Plan) 
         if not one.ended_as(two):
             differing += 1
             if len(found) < NODES_MAX:
-                found.append(await _node_diff(store, key, a, plan_a, one, b, plan_b, two, slices))
+                values: tuple[ValueDiff, ...] = ()
+                more = False
+                if one.digest != two.digest:
+                    values, more = await _value_diffs(await left.output(one), await right.output(two), slices)
+                found.append(NodeDiff(key, one.head, two.head, values, more))
     only_b = list(nodes_b)
     return RunDiff(
-        a=_head(a),
-        b=_head(b),
+        a=view_of(RunHead, a, run=a.id),
+        b=view_of(RunHead, b, run=b.id),
         same=diverged is None and not differing and not only_a and not only_b and a.status == b.status,
         same_plan=a.plan_hash == b.plan_hash,
         diverged=diverged,
@@ -161,145 +163,114 @@ async def build(store: Store, a: RunRow, plan_a: Plan, b: RunRow, plan_b: Plan) 
     )
 
 
-# --- in order
-
-
-async def _diverged(
-    store: Store, a: RunRow, plan_a: Plan, b: RunRow, plan_b: Plan, slices: Slices
-) -> Divergence | None:
-    left, right = _journal(store, a, slices), _journal(store, b, slices)
+async def _diverged(left: _Side, right: _Side) -> Divergence | None:
+    """Compare in order."""
+    records, others = left.journal(), right.journal()
     try:
         while True:
-            one, two = await anext(left, None), await anext(right, None)
+            one, two = await anext(records, None), await anext(others, None)
             if one is None and two is None:
                 return None
             if one is None or two is None:
-                return Divergence(_shown(one, plan_a), _shown(two, plan_b), ())
+                return Divergence(left.shown(one), right.shown(two), ())
             if _as_written(one) == _as_written(two):  # most, in two runs of one plan
                 continue
-            counts_a, counts_b = _counts(one, plan_a), _counts(two, plan_b)
-            fields = tuple(name for name in counts_a if counts_a[name] != counts_b[name])
+            counts, others_counts = left.counts(one), right.counts(two)
+            fields = tuple(name for name in counts if counts[name] != others_counts[name])
             if fields:
-                return Divergence(_shown(one, plan_a), _shown(two, plan_b), fields)
+                return Divergence(left.shown(one), right.shown(two), fields)
     finally:
-        await left.aclose()
-        await right.aclose()
-
-
-async def _journal(store: Store, row: RunRow, slices: Slices) -> AsyncGenerator[Record]:
-    async for record in read(store, row.id, upto=row.seq):
-        if slices.is_over:
-            await slices.rest()
-        if record.type not in ASIDE:
-            yield record
+        await records.aclose()
+        await others.aclose()
 
 
 def _as_written(record: Record) -> tuple[object, ...]:
     return record.type, record.node, record.path, record.attempt, record.data, record.output
 
 
-def _counts(record: Record, plan: Plan) -> dict[str, Any]:
-    data = data_of(record)
-    return {
-        "type": record.type,
-        "node": key_of(record),
-        "attempt": record.attempt,
-        "data": {name: value for name, value in data.items() if name not in _FLEETING and name != "blob"},
-        "output": _lasting(plan, record, _here(record, data)),
-    }
+class _Side:
+    """One of the two runs."""
+
+    def __init__(self, store: Store, row: RunRow, plan: Plan, slices: Slices) -> None:
+        self._store = store
+        self._row = row
+        self._plan = plan
+        self._slices = slices
+
+    async def journal(self) -> AsyncGenerator[Record]:
+        async for record in read(self._store, self._row.id, upto=self._row.seq):
+            if self._slices.is_over:
+                await self._slices.rest()
+            if record.type not in ASIDE:
+                yield record
+
+    def counts(self, record: Record) -> dict[str, Any]:
+        data = data_of(record)
+        return {
+            "type": record.type,
+            "node": key_of(record),
+            "attempt": record.attempt,
+            "data": {name: value for name, value in data.items() if name not in _FLEETING and name != "blob"},
+            "output": self._lasting(record, _here(record)),
+        }
+
+    def shown(self, record: Record | None) -> EventHead | None:
+        if record is None:
+            return None
+        output = _here(record)
+        text = None if output is None else output[: PREVIEW_CHARS * 4].decode(errors="replace")[:PREVIEW_CHARS]
+        data = self.counts(record)["data"]
+        return EventHead(record.seq, record.type, key_of(record), record.attempt, data, text)
+
+    async def nodes(self) -> dict[str, _Node]:
+        projection = SlicedProjection()
+        digests: dict[int, bytes] = {}  # by the event that decided a node
+        async for record in read(self._store, self._row.id, upto=self._row.seq):
+            if self._slices.is_over:
+                await self._slices.rest()
+            state = projection.apply_record(record)
+            if state is not None and state.decided_seq == record.seq:
+                lasting = _count(state.scopes) or self._lasting(record, _here(record))
+                if lasting is not None:
+                    digests[record.seq] = hashlib.sha256(lasting).digest()
+        nodes: dict[str, _Node] = {}
+        for state in projection.taken_out():
+            if self._slices.is_over:
+                await self._slices.rest()
+            nodes[join_key(state.node, state.path)] = _Node.of(state, digests.pop(state.decided_seq or 0, b""))
+        return nodes
+
+    async def output(self, node: _Node) -> bytes | None:
+        if node.scopes is not None or node.decided_seq is None:
+            return _count(node.scopes)
+        record = await anext(read(self._store, self._row.id, after=node.decided_seq - 1))
+        return self._lasting(record, await output_of(self._store, record))
+
+    def _lasting(self, record: Record, output: bytes | None) -> bytes | None:
+        """Return the output without what a wait wrote into it about itself. A blob is represented by its hash."""
+        if output is None or record.type != "node.succeeded" or not output.startswith(b"{"):
+            return output
+        number = self._plan.node_index(record.node or "")
+        if number is None or self._plan.nodes[number].type not in _WAITS:
+            return output
+        value: dict[str, Any] = orjson.loads(output)
+        compared = {name: item for name, item in value.items() if name not in _WAIT_FIELDS}
+        return orjson.dumps(compared, option=orjson.OPT_SORT_KEYS)
 
 
-def _here(record: Record, data: dict[str, Any]) -> bytes | None:
-    blob = data.get("blob")
+def _here(record: Record) -> bytes | None:
+    blob = data_of(record).get("blob")
     return record.output if blob is None else str(blob).encode()
 
 
-def _shown(record: Record | None, plan: Plan) -> EventHead | None:
-    if record is None:
-        return None
-    output = _here(record, data_of(record))
-    text = None if output is None else output[: PREVIEW_CHARS * 4].decode(errors="replace")[:PREVIEW_CHARS]
-    data = _counts(record, plan)["data"]
-    return EventHead(record.seq, record.type, key_of(record), record.attempt, data, text)
-
-
-# --- by node
-
-
-async def _nodes(store: Store, row: RunRow, plan: Plan, slices: Slices) -> dict[str, _Node]:
-    projection = SlicedProjection()
-    digests: dict[int, bytes] = {}  # by the event that decided a node
-    async for record in read(store, row.id, upto=row.seq):
-        if slices.is_over:
-            await slices.rest()
-        state = projection.apply_record(record)
-        if state is not None and state.decided_seq == record.seq:
-            blob = data_of(record).get("blob")
-            lasting = _lasting(plan, record, record.output if blob is None else str(blob).encode())
-            if state.scopes is not None:
-                lasting = _count(state.scopes)
-            if lasting is not None:
-                digests[record.seq] = hashlib.sha256(lasting).digest()
-    nodes: dict[str, _Node] = {}
-    for state in projection.taken_out():
-        if slices.is_over:
-            await slices.rest()
-        nodes[join_key(state.node, state.path)] = _Node.of(state, digests.pop(state.decided_seq or 0, b""))
-    return nodes
-
-
-async def _node_diff(
-    store: Store,
-    key: str,
-    a: RunRow,
-    plan_a: Plan,
-    node_a: _Node,
-    b: RunRow,
-    plan_b: Plan,
-    node_b: _Node,
-    slices: Slices,
-) -> NodeDiff:
-    values: tuple[ValueDiff, ...] = ()
-    more = False
-    if node_a.digest != node_b.digest:
-        one, two = await _output(store, a, plan_a, node_a), await _output(store, b, plan_b, node_b)
-        values, more = await _value_diffs(one, two, slices)
-    return NodeDiff(key, node_a.head, node_b.head, values, more)
-
-
-async def _output(store: Store, row: RunRow, plan: Plan, node: _Node) -> bytes | None:
-    if node.scopes is not None:
-        return _count(node.scopes)
-    if node.decided_seq is None:
-        return None
-    record = await anext(read(store, row.id, after=node.decided_seq - 1))
-    return _lasting(plan, record, await output_of(store, record))
-
-
-def _count(scopes: int) -> bytes:
-    return orjson.dumps({"count": scopes})
-
-
-def _lasting(plan: Plan, record: Record, output: bytes | None) -> bytes | None:
-    """Return the output without what a wait wrote into it about itself. A blob is represented by its hash."""
-    if output is None or record.type != "node.succeeded" or not output.startswith(b"{"):
-        return output
-    number = plan.node_index(record.node or "")
-    if number is None or plan.nodes[number].type not in _WAITS:
-        return output
-    value: dict[str, Any] = orjson.loads(output)
-    compared = {name: item for name, item in value.items() if name not in _WAIT_FIELDS}
-    return orjson.dumps(compared, option=orjson.OPT_SORT_KEYS)
+def _count(scopes: int | None) -> bytes | None:
+    return None if scopes is None else orjson.dumps({"count": scopes})
 
 
 # --- values
 
 
-class _Nothing:
-    pass
-
-
-_NOTHING = _Nothing()
+_NOTHING = object()
 
 
 def _load(data: bytes | None) -> Any:
@@ -307,7 +278,6 @@ def _load(data: bytes | None) -> Any:
 
 
 async def _value_diffs(one: bytes | None, two: bytes | None, slices: Slices) -> tuple[tuple[ValueDiff, ...], bool]:
-    """Return at most VALUES_MAX differences, and True if there are more."""
     found: list[ValueDiff] = []
     if one == two:
         return (), False
@@ -322,8 +292,7 @@ async def _value_diffs(one: bytes | None, two: bytes | None, slices: Slices) -> 
 
 
 def _differences(pointer: str, a: Any, b: Any) -> Iterator[ValueDiff | None]:
-    """Yield the differences depth first, in the order of `a`, and None for a value that is the same. Values nest at
-    most 64 deep (executor.kernel.values.payload)."""
+    """Yield the differences in the order of `a`, and None for a value that is the same. Values nest at most 64 deep."""
     if isinstance(a, dict) and isinstance(b, dict):
         for name in [*a, *(name for name in b if name not in a)]:
             step = name.replace("~", "~0").replace("/", "~1")
@@ -343,7 +312,3 @@ def _preview(value: Any) -> str | None:
         return None
     text = orjson.dumps(value).decode()
     return text if len(text) <= PREVIEW_CHARS else text[:PREVIEW_CHARS] + "…"
-
-
-def _head(row: RunRow) -> RunHead:
-    return RunHead(row.id, row.workflow, row.version, row.status, row.seq)

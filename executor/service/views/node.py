@@ -44,8 +44,8 @@ async def build(
     attempt: int | None = None,
     seq: int | None = None,
 ) -> NodeDetail:
-    """`key_text` names a node, or a container (its input is its start's, its output its end's). `attempt` is None for
-    the last one. `seq`: after that event, or None for now. Raises NotFound: node_not_found, attempt_not_found."""
+    """`key_text` names a node, or a container (its input is its start's, its output its end's); by default the last
+    `attempt`, as it is now. Raises NotFound: node_not_found, attempt_not_found."""
     first, last = _keys(plan, key_text)
     upto = row.seq if seq is None else min(seq, row.seq)
     node = plan.nodes[last[1]]
@@ -92,7 +92,6 @@ async def build(
 
 
 def _keys(plan: Plan, text: str) -> tuple[NodeKey, NodeKey]:
-    """Return the given key twice, or the two sentinels of the given container."""
     node, path = split_key(text)
     names = [node] if plan.node_index(node) is not None else [f"{node}:start", f"{node}:end"]
     try:
@@ -166,8 +165,7 @@ async def _input(
 async def _values_before(
     store: Store, plan: Plan, row: RunRow, services: Services, seq: int
 ) -> tuple[Values, dict[tuple[Path, int], int]]:
-    """Return the values as they were when event `seq` was made, and how many scopes each container had opened by
-    then."""
+    """Return the values before event `seq`, and how many scopes each container had opened by then."""
     env = {name: MARK if name in services.secrets else value for name, value in services.env.items()}
     env |= dict.fromkeys(services.kept, MARK)
     values = Values(plan, orjson.loads(row.input), env)

@@ -26,7 +26,7 @@ from executor.kernel.run.imports import as_ours
 from executor.kernel.store.run_rows import Record, RunRow
 from executor.kernel.store.statements import TERMINAL
 from executor.kernel.store.topics.store import Store
-from executor.service.views import GraphEdge, GraphNode, NodeView, RunDocument, RunGraph, RunView, WaitView
+from executor.service.views import GraphEdge, GraphNode, NodeView, RunDocument, RunGraph, RunView, WaitView, view_of
 
 # Limits for all nodes together. A view is one answer, made at once; the outputs of a run may have 256 MiB.
 TRACEBACKS_MAX = 20  # for failed nodes; the view of the node has it for further ones
@@ -56,13 +56,7 @@ async def build(
     for state in projection.taken_out():
         if told.slices.is_over:
             await told.rest()
-        output: _Output | None = None
-        if (found := told.outputs.of(state.output_seq)) is not None:
-            data, size = found
-            if data is None or len(data) <= DECODED_AT_ONCE:
-                output = None if data is None else orjson.loads(data), size
-            else:
-                output = await told.slices.decoded(data), size
+        output = await told.output(state.output_seq)
         if state.error is not None and len(failed) >= TRACEBACKS_MAX:
             state.error = {name: value for name, value in state.error.items() if name != "traceback"}
         node = node_view(plan, state, output)
@@ -72,25 +66,17 @@ async def build(
     run_output = None if row.output is None else await told.slices.decoded(row.output)
     if told.slices.is_over:
         await told.rest()
-    return RunView(
-        id=row.id,
-        workflow=row.workflow,
-        version=row.version,
-        status=row.status,
+    return view_of(
+        RunView,
+        row,
         input=orjson.loads(row.input),
         output=run_output,
         error=None if row.error is None else orjson.loads(row.error),
-        seq=row.seq,
-        created_at_ms=row.created_at_ms,
-        started_at_ms=row.started_at_ms,
-        finished_at_ms=row.finished_at_ms,
         response=projection.response,
         variables=projection.variables or {},
         nodes=tuple(nodes),
         failed_nodes=tuple(failed),
         waits=waits,
-        draft_id=row.draft_id,
-        draft_rev=row.draft_rev,
         by=projection.by,
         continues=projection.continues,
         continued_as=projection.continued_as,
@@ -135,67 +121,55 @@ def node_view(plan: Plan, state: NodeState, output: _Output | None = None) -> No
 
 
 class _Told:
+    """The nodes of a view, and their outputs in the order of the journal, as long as they fit."""
+
     def __init__(self, store: Store, plan: Plan) -> None:
         self.projection = SlicedProjection(plan.variables)
-        self.outputs = _Outputs(store)
         self.slices = Slices()
+        self._store = store
+        self._left_bytes = OUTPUTS_MAX_BYTES
+        # By event. Decoded when they are shown: until then thousands of objects would be in the way of the collector.
+        self._found: dict[int, tuple[bytes | None, int | None]] = {}
+        self._elsewhere: Record | None = None
 
     def add(self, record: Record) -> bool:
         """Add a record. If it returns True, call `rest` before the next."""
         state = self.projection.apply_record(record)
-        fetch = False
-        if state is not None and (record.output is not None or record.data is not None):
-            fetch = state.output_seq == record.seq and self.outputs.add(record)
-        return fetch or self.slices.is_over
+        has_output = record.output is not None or record.data is not None
+        if state is not None and has_output and state.output_seq == record.seq:
+            self._add_output(record)
+        return self._elsewhere is not None or self.slices.is_over
+
+    def _add_output(self, record: Record) -> None:
+        data = record.output
+        size = data_of(record).get("size", 0) if data is None else len(data)
+        if size > self._left_bytes:
+            self._found[record.seq] = None, size
+            return
+        self._left_bytes -= size
+        if data is None:
+            self._elsewhere = record
+        else:
+            self._found[record.seq] = data, None
 
     async def rest(self) -> None:
-        await self.outputs.fetch()
+        record, self._elsewhere = self._elsewhere, None
+        if record is not None:
+            self._found[record.seq] = await output_of(self._store, record), None
         await self.slices.rest()
+
+    async def output(self, seq: int | None) -> _Output | None:
+        """Return the output of event `seq`, once."""
+        data, size = (None, None) if seq is None else self._found.pop(seq, (None, None))
+        if data is None:
+            return None if size is None else (None, size)
+        return orjson.loads(data) if len(data) <= DECODED_AT_ONCE else await self.slices.decoded(data), size
 
 
 _Output = tuple[Any, int | None]  # a value, or the size of one that is not shown
 
 
-class _Outputs:
-    """The outputs of a view, by the event that has them: in the order of the journal, as long as they fit."""
-
-    def __init__(self, store: Store) -> None:
-        self._store = store
-        self._left_bytes = OUTPUTS_MAX_BYTES
-        # Decoded when they are shown: until then thousands of small objects would be in the way of the collector.
-        self._found: dict[int, tuple[bytes | None, int | None]] = {}
-        self._elsewhere: Record | None = None
-
-    def add(self, record: Record) -> bool:
-        """Add the output of a record. Returns True if it lies elsewhere; then call `fetch` before the next."""
-        data = record.output
-        if data is None:
-            data_size = data_of(record).get("size", 0)
-            if data_size <= self._left_bytes:
-                self._left_bytes -= data_size
-                self._elsewhere = record
-                return True
-        else:
-            data_size = len(data)
-            if data_size <= self._left_bytes:
-                self._left_bytes -= data_size
-                self._found[record.seq] = data, None
-                return False
-        self._found[record.seq] = None, data_size
-        return False
-
-    async def fetch(self) -> None:
-        record, self._elsewhere = self._elsewhere, None
-        if record is not None:
-            self._found[record.seq] = await output_of(self._store, record), None
-
-    def of(self, seq: int | None) -> tuple[bytes | None, int | None] | None:
-        """Return the output of event `seq`, once: encoded if it is shown, else its size."""
-        return None if seq is None else self._found.pop(seq, None)
-
-
 async def graph(store: Store, plan: Plan, row: RunRow) -> RunGraph:
-    """Return the plan's nodes and edges with their states, summed over all scopes."""
     projection = SlicedProjection()
     slices = Slices()
     async for record in read(store, row.id, upto=row.seq):
@@ -241,8 +215,7 @@ def _edges(plan: Plan, routes: dict[int, Counter[str | None]]) -> tuple[GraphEdg
 
 
 async def document(store: Store, row: RunRow, env_names: Collection[str], catalog: Catalog) -> RunDocument:
-    """Return the document that the run was made from, as it was then: from the version of the stored workflow, or as it
-    was kept with the run. Raises NotFound(document_not_kept)."""
+    """Return the document that the run was made from, as it was then. Raises NotFound(document_not_kept)."""
     data, digest = await _stored_document(store, row)
     if data is None:
         raise NotFound(f"the document of run {row.id} is not stored", code="document_not_kept")
@@ -344,7 +317,6 @@ class SlicedProjection(Projection):
         self._has_ended = True
 
     def taken_out(self) -> Iterator[NodeState]:
-        """Yield the nodes, in the order in which they came."""
         keys = list(self.nodes)
         keys.reverse()
         while keys:  # they are freed one by one as well

@@ -222,4 +222,4 @@ async def test_the_command_line_asks_before_it_deletes(weft: Callable[..., Any],
         await engine.runs.view(run)
     assert (await weft("delete", "workflow", "say")).exit_code != 0
     assert (await weft("delete", "workflow", "say", "--yes")).stdout == "Deleted workflow say.\n"
-    assert await engine.workflows.active() == []
+    assert await engine.store.list_workflows() == []

@@ -144,7 +144,7 @@ async def test_get_changes_no_row(client: httpx.AsyncClient, engine: Engine) -> 
         if spec.method == "GET":
             await client.get(path_of(spec.path), headers={"accept": "application/json"})
     assert await engine.runs.list() == []
-    assert await engine.workflows.active() == []
+    assert await engine.store.list_workflows() == []
 
 
 @pytest.mark.parametrize(

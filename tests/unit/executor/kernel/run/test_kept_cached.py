@@ -229,8 +229,8 @@ async def test_it_can_be_cleared(tmp_path: Path, workflow: str | None) -> None:
     probe = Probe()
     async with engine_on(tmp_path / "weft.db", probe) as engine:
         await ran(engine, asking(1))
-        assert await engine.upkeep.clear_cache("another") == 0
-        assert await engine.upkeep.clear_cache(workflow) == 1
+        assert await engine.store.clear_cache("another") == 0
+        assert await engine.store.clear_cache(workflow) == 1
         await ran(engine, asking(1))
         assert len(probe.seen) == 2
 
