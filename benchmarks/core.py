@@ -21,7 +21,8 @@ from compiler.plan import Plan
 from executor.kernel.core import commands as c
 from executor.kernel.core import events as e
 from executor.kernel.core import facts as f
-from executor.kernel.core.decide import commands_of, decide
+from executor.kernel.core.commands import commands_of
+from executor.kernel.core.decide import decide
 from executor.kernel.core.evolve import fold
 from executor.kernel.core.state import State
 

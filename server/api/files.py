@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from msgspec import UNSET, Meta, Struct, UnsetType
 from starlette.responses import Response
 
-from executor.kernel.values.file import File
+from executor.kernel.values.files import File
 from server.http.request import stream_of
 from server.http.response import Json, download
 from server.http.security import UPLOAD_MEDIA

@@ -24,7 +24,7 @@ from executor.kernel.store.topics.audit import Act, acting
 from executor.kernel.store.topics.people import Role
 from executor.kernel.store.topics.workflows import WorkflowRow
 from executor.kernel.values.coerce import FIELD_TYPES
-from executor.kernel.values.file import FORMAT
+from executor.kernel.values.files import FORMAT
 from executor.kernel.values.run_input import FILE
 from executor.service.topics.waits import WaitFilter
 from executor.service.views import WaitView

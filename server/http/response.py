@@ -27,8 +27,7 @@ from executor.kernel.store.statements import COUNT_MAX, RunStatus
 from executor.kernel.store.topics.contents import FileHead
 from executor.kernel.store.topics.waits import WaitStatus
 from executor.kernel.store.topics.workflows import VERSION_MAX
-from executor.kernel.values.file import ANY_MEDIA
-from executor.kernel.values.files import Files
+from executor.kernel.values.files import ANY_MEDIA, Files
 from server.http.errors import problem
 
 Status = TypeVar("Status", RunStatus, WaitStatus)

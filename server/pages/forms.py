@@ -15,7 +15,7 @@ import orjson
 from starlette.responses import Response
 
 from executor.errors import WeftError
-from executor.kernel.values.file import FORMAT, is_file
+from executor.kernel.values.files import FORMAT, is_file
 from executor.service.triggers.forms import FormView
 from executor.service.views import RunView
 from server.pages import html as instead

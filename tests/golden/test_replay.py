@@ -18,10 +18,11 @@ from executor.kernel.core import facts as f
 from executor.kernel.core.decide import decide
 from executor.kernel.core.events import Event
 from executor.kernel.core.evolve import evolve
-from executor.kernel.core.state import RunPhase, State, encode
+from executor.kernel.core.state import RunPhase, State
 from executor.kernel.journal.codec import Codec
 from executor.kernel.store.run_rows import Record
 from tests.support.recorded import SCHEMAS, Told, facts, restore
+from tests.support.snapshots import encode
 
 FACTS: dict[str, Any] = {cls.__name__: cls for cls in get_args(f.Fact)}
 

@@ -10,8 +10,7 @@ from typing import Any
 import msgspec
 
 from compiler.plan import Plan
-from executor.kernel.core.saved_state import STATE_ROWS, add_state_rows, rows_of_state
-from executor.kernel.core.state import State
+from executor.kernel.core.state import STATE_ROWS, State, add_state_rows, rows_of_state
 from executor.kernel.journal.reader import load_plan
 from executor.kernel.run import loaded, snapshots
 from executor.kernel.run.loaded import LoadedRun, Saved, replay
@@ -45,6 +44,17 @@ def restored(plan: Plan, state: State) -> State:
         data = msgspec.msgpack.encode(list(rows))
         add_state_rows(plan, again, kind, msgspec.msgpack.decode(data, type=GenericAlias(list, (STATE_ROWS[kind],))))
     return again
+
+
+def encode(state: State) -> bytes:
+    """Canonical bytes: two states are equal when these are. The order of rows counts only in the ready queues."""
+    in_order = ("plain", "ready")
+    rows = {kind: list(rows) for kind, rows in rows_of_state(state)}
+    return msgspec.msgpack.encode({kind: of if kind in in_order else sorted(of, key=_key) for kind, of in rows.items()})
+
+
+def _key(row: tuple[Any, ...]) -> Any:
+    return row[0]
 
 
 def content(state: State) -> dict[str, list[Any]]:

@@ -34,8 +34,7 @@ from executor.blocks.types.params import FILLED, TypedParams, changed, invalid, 
 from executor.blocks.vault.connection import Credential
 from executor.errors import BadRequest, BlockError
 from executor.kernel.handler.base import Context, Stepped
-from executor.kernel.values.file import is_file
-from executor.kernel.values.files import NOT_A_FILE_HINT
+from executor.kernel.values.files import NOT_A_FILE_HINT, is_file
 from executor.kernel.values.money import nanos_of, usd_of
 from executor.kernel.values.schema import Matches, violations
 

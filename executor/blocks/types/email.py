@@ -27,7 +27,7 @@ from executor.blocks.types.mail import SERVER, Account, account_of, deliver, mai
 from executor.blocks.types.params import FILLED, TypedParams, changed, invalid, param, text
 from executor.blocks.vault.connection import Credential
 from executor.kernel.handler.base import Context, Done
-from executor.kernel.values.file import File
+from executor.kernel.values.files import File
 from executor.kernel.values.payload import render
 from executor.kernel.values.redact import Redactor
 

@@ -11,8 +11,7 @@ from executor.blocks.sandbox import MIB
 from executor.blocks.types.params import invalid
 from executor.errors import BlockError
 from executor.kernel.handler.base import Context
-from executor.kernel.values.file import File, files_of, is_file
-from executor.kernel.values.files import NOT_A_FILE_HINT
+from executor.kernel.values.files import NOT_A_FILE_HINT, File, files_of, is_file
 from executor.kernel.values.payload import Bound, copy, render
 
 CODE_BYTES_MAX: Final = 8 * MIB  # for the files of one program together

@@ -20,8 +20,7 @@ from executor.blocks.types.file_contents import SENT_BYTES_MAX, multipart
 from executor.blocks.types.params import FILLED, SENT_HEADERS, TypedParams, changed, param
 from executor.blocks.types.response import header_texts
 from executor.kernel.handler.base import Context, Done
-from executor.kernel.values.file import is_file
-from executor.kernel.values.files import READ_BYTES_MAX
+from executor.kernel.values.files import READ_BYTES_MAX, is_file
 from executor.kernel.values.payload import render
 
 if TYPE_CHECKING:

@@ -10,8 +10,7 @@ from compiler.catalog import ITERATIONS_MAX, LOOP_MAX_DEFAULT, BlockSpec
 from executor.blocks.types.params import ITEMS, RESULTS, TypedParams, changed, param
 from executor.errors import BlockError
 from executor.kernel.handler.base import Context, Sized, Tested
-from executor.kernel.values.coerce import to_count, truthy
-from executor.kernel.values.items import to_items
+from executor.kernel.values.coerce import to_count, to_items, truthy
 from executor.kernel.values.payload import Bound
 
 

@@ -8,7 +8,7 @@ from compiler.catalog import BlockSpec, Finding, Params
 from executor.blocks.types.params import FIELD_TITLES, FILLED, TypedParams, param
 from executor.kernel.handler.base import Context, Done
 from executor.kernel.values.coerce import FIELD_TYPES
-from executor.kernel.values.file import SCHEMA
+from executor.kernel.values.files import SCHEMA
 from executor.kernel.values.run_input import FILE, start_output
 
 

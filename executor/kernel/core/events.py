@@ -23,6 +23,8 @@ StepKind = Literal["model", "tool", "step", "wait"]
 # The effect of a step outside weft, which decides whether it may be repeated when it is unknown whether it was done.
 StepEffect = Literal["none", "read", "write"]
 Caught = tuple[Literal["branch", "container", "cleanup"], Path]
+# `ErrorInfo.code` of attempts that do not count: the process is gone, or the attempt stayed with another run.
+LOST, FORKED = "attempt_lost", "run_forked"
 
 
 class ErrorInfo(Struct, frozen=True, gc=False, omit_defaults=True):

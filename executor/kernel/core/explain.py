@@ -43,13 +43,14 @@ def _waiting(wait: Wait) -> str:
 
 
 def _losses(state: State, key: NodeKey) -> tuple[str, ...]:
-    lost = state.lost.get(key, 0)
+    tries = state.tries.get(key)
     # Lost with its process, or under way in the run that this one was forked from.
-    said = [f"{lost} earlier attempt{'s' if lost > 1 else ''} ended without a result"] if lost else []
-    times, _ = state.deferred.get(key, (0, 0))
-    if times:
-        said.append(f"{times} earlier attempt{'s' if times > 1 else ''} was postponed and does not count")
-    return tuple(said)
+    ended = _earlier(tries.lost, "ended without a result") if tries is not None else ()
+    return (*ended, *_earlier(tries.deferred, "was postponed and does not count")) if tries is not None else ()
+
+
+def _earlier(times: int, what: str) -> tuple[str, ...]:
+    return (f"{times} earlier attempt{'s' if times > 1 else ''} {what}",) if times else ()
 
 
 _ANSWER = {

@@ -10,45 +10,23 @@ look at all: an entry that is over, or has another time by now, is passed over w
 
 from __future__ import annotations
 
-import hashlib
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import astuple, dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from enum import IntEnum
 from heapq import heapify, heappop, heappush
-from typing import Any, Protocol
+from types import GenericAlias
+from typing import Any, get_args, get_origin, get_type_hints
 
-import msgspec
+from msgspec import Struct
 
 from compiler.keys import NodeKey, Path
-from compiler.plan import Plan, Retry
+from compiler.plan import Plan
 from executor.kernel.core.events import ErrorInfo, RunEnd, StepEffect, StepKind, StepStarted, WaitKind
 
 Due = tuple[int, NodeKey, int]  # due_ms, the node, its attempt
 
 COMPACT_MIN = 64
-
-# An attempt that does not count may be repeated so often, and wait so long in all; then it counts like any other.
-DEFERRED_MAX = 100
-DEFERRED_TOTAL_MS = 24 * 3600 * 1000
-# "Come back in 0 seconds" is no reason to ask again and again without a pause.
-DEFERRED_PAUSE_MIN_MS = 1_000
-
-
-class Waiting(Protocol):
-    attempt: int
-    due_ms: int | None
-
-
-class Open(Protocol):
-    """The open retries and waits in the state of a run: next attempt and time of each retry; the waits by their
-    numbers."""
-
-    @property
-    def retries(self) -> Mapping[NodeKey, tuple[int, int]]: ...
-
-    @property
-    def waits(self) -> Mapping[NodeKey, Mapping[int, Waiting]]: ...
 
 
 class Dues:
@@ -57,67 +35,53 @@ class Dues:
     __slots__ = ("_inline", "_retries", "_waits")
 
     def __init__(self) -> None:
-        self._inline: list[Due] | None = None  # until there is one; most runs have none
-        self._retries: list[Due] | None = None
-        self._waits: list[Due] | None = None
+        self._inline: list[Due] = []
+        self._retries: list[Due] = []
+        self._waits: list[Due] = []
 
-    def add_retry(self, state: Open, key: NodeKey, attempt: int, due_ms: int, inline: bool) -> None:
-        heap = self._retry_heap(inline)
+    def add_retry(self, state: State, key: NodeKey, attempt: int, due_ms: int, inline: bool) -> None:
+        heap = self._inline if inline else self._retries
         heappush(heap, (due_ms, key, attempt))
         if len(heap) > COMPACT_MIN and len(heap) > 2 * len(state.retries):
             _compact(heap, lambda due: _is_retry(state, due))
 
-    def add_wait(self, state: Open, key: NodeKey, attempt: int, due_ms: int) -> None:
-        if self._waits is None:
-            self._waits = []
+    def add_wait(self, state: State, key: NodeKey, attempt: int, due_ms: int) -> None:
         heappush(self._waits, (due_ms, key, attempt))
         if len(self._waits) > COMPACT_MIN and len(self._waits) > 2 * len(state.waits):
             _compact(self._waits, lambda due: _is_wait(state, due))
 
-    def first_ms(self, state: Open) -> int | None:
+    def first_ms(self, state: State) -> int | None:
         """Return the earliest time of all."""
         firsts = [
             heap[0][0]
             for heap, is_open in ((self._inline, _is_retry), (self._retries, _is_retry), (self._waits, _is_wait))
-            if heap is not None and _trim(state, heap, is_open)
+            if _trim(state, heap, is_open)
         ]
         return min(firsts, default=None)
 
-    def pop_retry(self, state: Open, at_ms: int, inline_only: bool) -> Due | None:
+    def pop_retry(self, state: State, at_ms: int, inline_only: bool) -> Due | None:
         """Remove and return the first retry, if it is due: it is to start, or to be put back."""
         found: list[Due] | None = None
         for heap in (self._inline,) if inline_only else (self._inline, self._retries):
-            if (
-                heap is not None
-                and _trim(state, heap, _is_retry)
-                and heap[0][0] <= at_ms
-                and (found is None or heap[0] < found[0])
-            ):
+            if _trim(state, heap, _is_retry) and heap[0][0] <= at_ms and (found is None or heap[0] < found[0]):
                 found = heap
         return None if found is None else heappop(found)
 
     def put_back(self, due: Due, inline: bool) -> None:
-        heappush(self._retry_heap(inline), due)
-
-    def _retry_heap(self, inline: bool) -> list[Due]:
-        if inline:
-            self._inline = heap = self._inline or []
-        else:
-            self._retries = heap = self._retries or []
-        return heap
+        heappush(self._inline if inline else self._retries, due)
 
 
-def _is_retry(state: Open, due: Due) -> bool:
+def _is_retry(state: State, due: Due) -> bool:
     return state.retries.get(due[1]) == (due[2], due[0])
 
 
-def _is_wait(state: Open, due: Due) -> bool:
+def _is_wait(state: State, due: Due) -> bool:
     waits = state.waits.get(due[1])
     wait = None if waits is None else waits.get(due[2])
     return wait is not None and wait.due_ms == due[0]
 
 
-def _trim(state: Open, heap: list[Due], is_open: Callable[[Open, Due], bool]) -> bool:
+def _trim(state: State, heap: list[Due], is_open: Callable[[State, Due], bool]) -> bool:
     """Drop entries that are over from the front. Returns True if an open one comes first now."""
     while heap and not is_open(state, heap[0]):
         heappop(heap)
@@ -129,38 +93,7 @@ def _compact(heap: list[Due], is_open: Callable[[Due], bool]) -> None:
     heapify(heap)
 
 
-def deferred_pause_ms(asked_ms: int | None, back_off_ms: int, times: int, waited_ms: int) -> int | None:
-    """Return the pause in ms before an attempt that does not count as a failed one, or None if it counts. `asked_ms` is
-    the pause that the other side asked for; `times` and `waited_ms` are what the node has had already."""
-    pause_ms = back_off_ms if asked_ms is None else max(asked_ms, DEFERRED_PAUSE_MIN_MS)
-    return None if times >= DEFERRED_MAX or waited_ms + pause_ms > DEFERRED_TOTAL_MS else pause_ms
-
-
-def delay_ms(retry: Retry, run: str, key: NodeKey, attempt: int) -> int:
-    """Milliseconds to wait after attempt number `attempt` (1 is the first) has failed. Jitter comes from a hash, so
-    that a replay computes the same times."""
-    steps = attempt - 1
-    match retry.backoff:
-        case "fixed":
-            base = float(retry.initial_ms)
-        case "linear":
-            base = retry.initial_ms * (1.0 + steps)
-        case "exponential":
-            # 64 doublings overflow nothing and are far over every cap
-            base = retry.initial_ms * retry.factor ** min(steps, 64)
-    base = min(base, float(retry.max_ms))
-    spread = retry.jitter * (2.0 * _unit(run, key, attempt) - 1.0)
-    return max(0, int(base * (1.0 + spread)))
-
-
-def _unit(run: str, key: NodeKey, attempt: int) -> float:
-    """Return a number in [0, 1) that depends only on its arguments."""
-    digest = hashlib.blake2b(repr((run, key, attempt)).encode(), digest_size=8).digest()
-    return int.from_bytes(digest, "big") / 2**64
-
-
-@dataclass(slots=True)
-class Step:
+class Step(Struct, array_like=True):
     """`failed`: it finished with an error. `lost`: nothing is known of its end, and it must not be done again unasked.
     Seq: number of the event; 0: not yet."""
 
@@ -178,14 +111,21 @@ class Step:
         return not self.finished_seq and not self.lost
 
 
-@dataclass(slots=True)
-class NodeSteps:
-    """The steps of one node key that is not decided. `entries` is the number of attempts that do not count as failed
-    ones, because the handler waited. `last_wait` is the last number of the waits that are open side by side, or 0."""
+class Tries(Struct, array_like=True):
+    """The traces of the attempts of a node that is not decided: its steps, and how many attempts do not count as
+    failed ones. `last_wait` is the last number of the waits that are open side by side, or 0."""
 
-    by_n: dict[int, Step] = field(default_factory=dict)
-    entries: int = 0
+    by_n: dict[int, Step] = {}
     last_wait: int = 0
+    entries: int = 0  # the handler waited
+    lost: int = 0  # it is unknown how they ended
+    together: int = 0  # those of them that were lost with other runs
+    deferred: int = 0  # they had to wait
+    waited_ms: int = 0  # for that
+
+    @property
+    def uncounted(self) -> int:
+        return self.entries + self.lost + self.deferred
 
     def started(self, event: StepStarted, seq: int) -> None:
         self.by_n[event.n] = Step(event.kind, event.name, event.input_hash, event.effect, seq)
@@ -206,9 +146,6 @@ class NodeSteps:
         handler that continued after a failure depends on it."""
         last_start = max((step.started_seq for step in self.by_n.values()), default=0)
         self.by_n = {n: s for n, s in self.by_n.items() if not (s.failed and s.finished_seq > last_start)}
-
-
-Steps = dict[NodeKey, NodeSteps]
 
 
 ContainerKey = tuple[Path, int]  # path of the scope that holds the container, index of its body region
@@ -241,8 +178,7 @@ class RunPhase(IntEnum):
     FINISHED = 5
 
 
-@dataclass(slots=True)
-class Scope:
+class Scope(Struct, array_like=True):
     """One open iteration or branch (or the root). Lists are indexed by node number minus the region's first.
 
     `open` counts nodes that are not decided; at zero the scope closes. `dead`: aborted, only draining."""
@@ -263,8 +199,7 @@ class Cleanup(IntEnum):
     OVER = 2
 
 
-@dataclass(slots=True)
-class Container:
+class Container(Struct, array_like=True):
     """A loop or parallel between its start and its end sentinel. `error`: what it fails with after its cleanup."""
 
     count: int
@@ -275,8 +210,7 @@ class Container:
     error: ErrorInfo | None = None
 
 
-@dataclass(slots=True)
-class Wait:
+class Wait(Struct, array_like=True):
     """`attempt`: its number. It is that of the attempt that opened it, or of no other if that opened several."""
 
     attempt: int
@@ -286,8 +220,7 @@ class Wait:
     step: int | None = None
 
 
-@dataclass(slots=True)
-class Abort:
+class Abort(Struct, array_like=True):
     """A subtree that is being given up: `left` attempts, waits and cleanups in it are still open."""
 
     left: int
@@ -310,10 +243,7 @@ class State:
     slots: list[int] = field(default_factory=list)  # running non-inline nodes: [0] all, [g] those of group g
     waits: dict[NodeKey, dict[int, Wait]] = field(default_factory=dict)  # those that are open, by `Wait.attempt`
     retries: dict[NodeKey, tuple[int, int]] = field(default_factory=dict)  # next attempt, due_ms
-    lost: dict[NodeKey, int] = field(default_factory=dict)  # attempts that do not count: it is unknown how they ended
-    together: dict[NodeKey, int] = field(default_factory=dict)  # those of them that were lost with other runs
-    # Attempts that do not count because they had to wait: how many, and milliseconds of waiting.
-    deferred: dict[NodeKey, tuple[int, int]] = field(default_factory=dict)
+    tries: dict[NodeKey, Tries] = field(default_factory=dict)  # of nodes that are not decided
     opening: dict[ContainerKey, None] = field(default_factory=dict)  # may open more scopes now
     exits: dict[NodeKey, None] = field(default_factory=dict)  # end sentinels that leave without a test
     failed_ends: dict[NodeKey, ErrorInfo] = field(default_factory=dict)  # containers whose abort has drained
@@ -323,7 +253,6 @@ class State:
     stop_after: int | None = None
     executed: int = 0
     root_closed: bool = False
-    steps: Steps = field(default_factory=dict)  # of nodes that are not decided
     error: ErrorInfo | None = None
     ended: RunEnd | None = None
     # Only plans with a cleanup use these:
@@ -339,6 +268,13 @@ class State:
         """Return the state before the first event."""
         groups = len(plan.groups)
         return cls(ready=[deque() for _ in range(groups + 1)], slots=[0] * groups)
+
+    def tries_of(self, key: NodeKey) -> Tries:
+        """Return those of an undecided node, made at first use."""
+        tries = self.tries.get(key)
+        if tries is None:
+            tries = self.tries[key] = Tries()
+        return tries
 
     def open_waits(self) -> Iterator[tuple[NodeKey, Wait]]:
         """Return the open waits; those of one node are in the order in which they opened."""
@@ -370,58 +306,48 @@ class State:
         return Status(scope.status[key[1] - plan.regions[scope.region].first])
 
 
-def _steps_in_order(steps: NodeSteps) -> list[tuple[int, tuple[Any, ...]]]:
-    return sorted((n, astuple(step)) for n, step in steps.by_n.items())
+# --- the state as rows that can be stored ---
+# Everything that a later event or decision depends on is there, and in the order in which it is: in places dicts are
+# read in their order (who waits longest). What follows from the rest (`State.dues`) is made again. A row is one entry
+# of a field, so that a caller can stop between rows; fields without entries are one row.
+
+_TYPES = get_type_hints(State)
+_DICTS = tuple(name for name, type in _TYPES.items() if get_origin(type) is dict)
+_PLAIN = tuple(name for name in _TYPES if name not in (*_DICTS, "ready", "dues"))
+
+# The type of the rows of each kind.
+STATE_ROWS: dict[str, Any] = {
+    "plain": GenericAlias(tuple, tuple(_TYPES[name] for name in _PLAIN)),
+    "ready": tuple[int, int, NodeKey],
+    **{name: GenericAlias(tuple, get_args(_TYPES[name])) for name in _DICTS},
+}
 
 
-_encoder = msgspec.msgpack.Encoder(order="deterministic")
+def rows_of_state(state: State) -> Iterator[tuple[str, Iterable[Any]]]:
+    """(kind, rows), each kind once. The state may not change before the last row has been taken."""
+    yield "plain", [tuple(getattr(state, name) for name in _PLAIN)]
+    yield "ready", ((n, *entry) for n, queue in enumerate(state.ready) for entry in queue)
+    for name in _DICTS:
+        yield name, getattr(state, name).items()
 
 
-def encode(state: State) -> bytes:
-    """Canonical bytes: two states are equal when these are. Dict order is part of what is compared only where it
-    decides something (ready queues); everything else is sorted."""
-    fields = {
-        "run": state.run,
-        "seq": state.seq,
-        "phase": int(state.phase),
-        "parked": state.parked,
-        "scopes": sorted(
-            (path, s.region, s.waiting, s.live, bytes(s.status), s.open, s.dead) for path, s in state.scopes.items()
-        ),
-        "containers": sorted(
-            (key, c.count, c.opened, c.closed, c.dead, int(c.cleanup), "" if c.error is None else c.error.code)
-            for key, c in state.containers.items()
-        ),
-        "ready": [list(queue) for queue in state.ready],
-        "ticket": state.ticket,
-        "running": sorted(state.running.items()),
-        "slots": state.slots,
-        "waits": sorted(
-            (key, w.attempt, w.kind, w.due_ms or 0, w.on_expire, w.step or 0) for key, w in state.open_waits()
-        ),
-        "retries": sorted(state.retries.items()),
-        "lost": sorted(state.lost.items()),
-        "together": sorted(state.together.items()),
-        "deferred": sorted(state.deferred.items()),
-        "opening": sorted(state.opening),
-        "exits": sorted(state.exits),
-        "failed_ends": sorted((key, error.code, error.message) for key, error in state.failed_ends.items()),
-        "aborts": sorted((key, a.left, a.error.code) for key, a in state.aborts.items()),
-        "reuse": sorted((node, route or "") for node, route in state.reuse.items()),
-        "reusing": sorted(state.reusing),
-        "stop_after": state.stop_after,
-        "executed": state.executed,
-        "root_closed": state.root_closed,
-        "steps": sorted(
-            (key, s.entries, *([s.last_wait] if s.last_wait else ()), _steps_in_order(s))
-            for key, s in state.steps.items()
-        ),
-        "error": state.error,
-        "ended": state.ended,
-        "ending": state.ending,
-        "cancelled": state.cancelled,
-        "due_cleanups": sorted(state.due_cleanups),
-        "cleanups": sorted(state.cleanups.items()),
-        "root_cleanup": int(state.root_cleanup),
-    }
-    return _encoder.encode(fields)
+def add_state_rows(plan: Plan, state: State, kind: str, rows: Sequence[Any]) -> None:
+    """Add saved rows to `State.new(plan)`; a kind may come in several parts."""
+    match kind:
+        case "plain":
+            for name, value in zip(_PLAIN, rows[0], strict=True):
+                setattr(state, name, value)
+            return
+        case "ready":
+            for n, ticket, key in rows:
+                state.ready[n].append((ticket, key))
+            return
+        case "waits":
+            for key, waits in rows:
+                for attempt, wait in waits.items():
+                    if wait.due_ms is not None:
+                        state.dues.add_wait(state, key, attempt, wait.due_ms)
+        case "retries":
+            for key, (attempt, due_ms) in rows:
+                state.dues.add_retry(state, key, attempt, due_ms, plan.nodes[key[1]].inline)
+    getattr(state, kind).update(rows)

@@ -17,8 +17,7 @@ from typing import Any, Final, Literal
 import orjson
 from msgspec import Struct, field
 
-from executor.kernel.core.events import TELLS_ONLY, StepEffect, StepKind
-from executor.kernel.core.evolve import LOST
+from executor.kernel.core.events import LOST, TELLS_ONLY, StepEffect, StepKind
 from executor.kernel.journal.codec import data_of
 from executor.kernel.store.run_rows import Record
 from executor.kernel.values import variables as paths

@@ -201,7 +201,7 @@ class Attempt:
 
     def steps(self) -> AttemptSteps:
         host, main = self.host, self.task
-        known = host.run.state.steps.get(self.started_as)
+        known = host.run.state.tries.get(self.started_as)
         journal = StepJournal(host.parts.store, host.run.id, self.keep, self.begun, host.loop)
         return AttemptSteps(
             self.node.name, self.number, {} if known is None else dict(known.by_n), journal, host.border, main

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from compiler.keys import NodeKey
 from executor.kernel.core import facts as f
-from executor.kernel.core.decide import CANCELLED
+from executor.kernel.core.decide_attempts import CANCELLED
 from executor.kernel.core.events import ErrorInfo
 from executor.kernel.process.observe import begin as begin_doing
 from executor.kernel.run.attempt import Attempt

@@ -12,8 +12,7 @@ from typing import Any, Final, Literal, assert_never, cast, get_args
 from compiler.keys import NodeKey
 from compiler.plan import Node
 from executor.kernel.core import facts as f
-from executor.kernel.core.events import ErrorInfo
-from executor.kernel.core.evolve import LOST
+from executor.kernel.core.events import LOST, ErrorInfo
 from executor.kernel.handler.base import Suspend
 
 Action = Literal["retry", "done", "fail"]

@@ -18,7 +18,6 @@ from compiler.plan import Node
 from executor.kernel.core import facts as f
 from executor.kernel.handler.base import Context, Done, Outcome, Sized, Suspend, Tested, holds_handles
 from executor.kernel.handler.needs import RulesOf
-from executor.kernel.handler.secret_places import environment_names, names_elsewhere
 from executor.kernel.run.attempt import Attempt, Host, within
 from executor.kernel.run.failures import failure
 from executor.kernel.run.kept import ResultCache
@@ -32,7 +31,7 @@ from executor.kernel.store.topics.places import Ask
 from executor.kernel.values.coerce import truthy
 from executor.kernel.values.payload import dump
 from executor.kernel.values.payload import encode as encode_payload
-from executor.kernel.values.resolve import Template, compile_template
+from executor.kernel.values.resolve import Template, compile_template, environment_names, names_elsewhere
 from executor.kernel.values.schema import ASIDE_BYTES, check_output
 
 # Plans whose nodes are kept prepared; as many as recovery keeps decoded.

@@ -26,7 +26,8 @@ from executor.errors import Fenced, LimitExceeded, Unheard
 from executor.kernel.core import commands as c
 from executor.kernel.core import facts as f
 from executor.kernel.core import messages as m
-from executor.kernel.core.decide import ATTEMPT_ENDED, commands_of
+from executor.kernel.core.commands import commands_of
+from executor.kernel.core.decide import ATTEMPT_ENDED
 from executor.kernel.core.events import ErrorInfo
 from executor.kernel.run.adoption import Adoption
 from executor.kernel.run.ahead import Ahead

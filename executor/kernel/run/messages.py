@@ -11,7 +11,7 @@ from compiler.keys import NodeKey, parse_key
 from executor.errors import BlockError
 from executor.kernel.core import facts as f
 from executor.kernel.core import messages as m
-from executor.kernel.core.decide import route_of_action
+from executor.kernel.core.decide_attempts import route_of_action
 from executor.kernel.core.events import ErrorInfo
 from executor.kernel.core.state import Wait
 from executor.kernel.run import attention

@@ -196,7 +196,7 @@ class Recorder:
         self._record(event, self._fold.apply(event, note.output))
         self._count_step(event)
         if type(event) is StepFinished and (event.usage or event.cost is not None):
-            name = state.steps[key].by_n[event.n].name
+            name = state.tries[key].by_n[event.n].name
             row = self._run.row
             self._beside.usage.append(usage_row(row.id, row.workflow, name, event, self._at_ms))
 

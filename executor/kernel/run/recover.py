@@ -9,7 +9,7 @@ from compiler.plan import Plan
 from executor.errors import BlockError, CorruptJournal, Fenced
 from executor.kernel.core import commands as c
 from executor.kernel.core import facts as f
-from executor.kernel.core.decide import outstanding
+from executor.kernel.core.commands import outstanding
 from executor.kernel.core.events import ErrorInfo
 from executor.kernel.journal.reader import InHand, load_plan
 from executor.kernel.run.adoption import Adoption

@@ -27,11 +27,11 @@ from zlib import crc32
 import msgspec
 
 from compiler.plan import Plan
-from executor.kernel.core.saved_state import STATE_ROWS, add_state_rows, rows_of_state
+from executor.kernel.core.state import STATE_ROWS, add_state_rows, rows_of_state
 from executor.kernel.run.loaded import LoadedRun, Notes, Saved, WaitKey
 from executor.kernel.store.run_rows import RunRow
 from executor.kernel.store.topics.snapshots import SNAPSHOT_SEQ_MIN, SnapshotRow
-from executor.kernel.values.saved_values import VALUE_ROWS, SavedValues, rows_of_fold
+from executor.kernel.values.fold import VALUE_ROWS, SavedValues, rows_of_fold
 
 if TYPE_CHECKING:
     from executor.kernel.run.parts import Parts
@@ -48,9 +48,12 @@ PARTS_PER_PASS = 8
 _CODE = (
     "compiler.keys",
     "compiler.plan",
+    "executor.kernel.core.aborts",
     "executor.kernel.core.events",
     "executor.kernel.core.evolve",
-    "executor.kernel.core.saved_state",
+    "executor.kernel.core.evolve_containers",
+    "executor.kernel.core.evolve_waits",
+    "executor.kernel.core.scopes",
     "executor.kernel.core.state",
     "executor.kernel.journal.codec",
     "executor.kernel.journal.projection",
@@ -59,7 +62,6 @@ _CODE = (
     "executor.kernel.values.fold",
     "executor.kernel.values.money",
     "executor.kernel.values.payload",
-    "executor.kernel.values.saved_values",
     "executor.kernel.values.scope",
     "executor.kernel.values.variables",
 )

@@ -14,10 +14,11 @@ from typing import Any, Final
 import orjson
 
 from compiler import javascript, python
+from compiler.catalog import BlockSpec
 from compiler.keys import Path
 from compiler.plan import Node, Ref
-from compiler.references import escape, find
-from compiler.schema import is_python
+from compiler.references import ENV, escape, find, texts
+from compiler.schema import checker_of, is_python
 from executor.errors import BlockError
 from executor.kernel.values import variables as paths
 from executor.kernel.values.coerce import literal
@@ -312,3 +313,19 @@ def written(text: str) -> list[bool]:
     for start, end in text.data if isinstance(text, Filled) else ():
         by_author[start:end] = [False] * (end - start)
     return by_author
+
+
+def environment_names(node: Node) -> tuple[str, ...]:
+    return tuple(sorted({str(ref.path[0]) for ref in node.needs if ref.kind == "env"}))
+
+
+def names_elsewhere(node: Node, spec: BlockSpec) -> frozenset[str]:
+    """Return the names that the node reads in a place that is not for secrets."""
+    params: Any = orjson.loads(bytes(node.params))
+    params = params if isinstance(params, dict) else {}
+    permitted = checker_of(spec).secret_places(params)
+    found = {name for pointer, text, _ in texts(params, ()) if pointer not in permitted for name in ENV.findall(text)}
+    policy = node.policy
+    for text in (policy.skip_if, policy.cache and policy.cache.key, policy.limit and policy.limit.key):
+        found.update(ENV.findall(text) if text else ())
+    return frozenset(found) & frozenset(environment_names(node))

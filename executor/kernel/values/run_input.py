@@ -7,8 +7,7 @@ from typing import Any, Final
 
 from executor.errors import BlockError
 from executor.kernel.values.coerce import coerce
-from executor.kernel.values.file import is_file
-from executor.kernel.values.files import UPLOAD_HINT
+from executor.kernel.values.files import UPLOAD_HINT, is_file
 
 # Names that steer execution in workflows of older origin: an input that used one could forge a route or an error.
 RESERVED: Final = ("error", "selectedOption", "selectedRoute", "_pauseMetadata")

@@ -21,10 +21,11 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import orjson
 
 from compiler.plan import Node
+from compiler.references import escape
 from compiler.schema import schema_error
 from executor.errors import BadRequest, BlockError
 from executor.kernel.process.threads import aside
-from executor.kernel.values.file import FORMAT, is_file
+from executor.kernel.values.files import FORMAT, is_file
 
 if TYPE_CHECKING:
     from jsonschema.exceptions import ValidationError
@@ -82,7 +83,7 @@ def violations(schema: Mapping[str, Any], value: Any, matches: Matches | None = 
         _limits.reset(of_before)
     found.sort(key=lambda error: [str(part) for part in error.absolute_path])
     return [
-        {"pointer": "".join(f"/{_escape(part)}" for part in error.absolute_path), "message": error.message[:300]}
+        {"pointer": "".join(f"/{escape(str(part))}" for part in error.absolute_path), "message": error.message[:300]}
         for error in found
     ]
 
@@ -240,10 +241,6 @@ def _is_plain(pattern: str) -> bool:
 
 def _python_matches(pattern: str, text: str) -> bool:
     return re.search(pattern, text) is not None
-
-
-def _escape(part: str | int) -> str:
-    return str(part).replace("~", "~0").replace("/", "~1")
 
 
 # To look through a value takes about 10 us for each of its parts: what is larger is done beside the event loop.

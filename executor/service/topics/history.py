@@ -16,7 +16,8 @@ from compiler.keys import CLEANUP_SUFFIX, NodeKey, Path, format_key, parse_key, 
 from compiler.plan import Plan
 from executor.errors import NotFound
 from executor.kernel.core import events as e
-from executor.kernel.core.evolve import cleanup_of, evolve
+from executor.kernel.core.evolve import evolve
+from executor.kernel.core.evolve_containers import cleanup_of
 from executor.kernel.core.explain import explain
 from executor.kernel.core.state import DECIDED, Container, ContainerKey, Scope, State, Status, Wait
 from executor.kernel.journal.codec import Codec, data_of

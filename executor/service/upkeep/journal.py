@@ -16,7 +16,8 @@ from compiler.keys import CLEANUP_SUFFIX, NodeKey, Path
 from compiler.plan import Plan
 from executor.errors import CorruptJournal
 from executor.kernel.core import events as e
-from executor.kernel.core.evolve import cleanup_of, evolve
+from executor.kernel.core.evolve import evolve
+from executor.kernel.core.evolve_containers import cleanup_of
 from executor.kernel.core.state import Cleanup, RunPhase, State, Status
 from executor.kernel.journal.codec import Codec, data_of, key_of
 from executor.kernel.journal.projection import decision
@@ -219,7 +220,7 @@ def _leaving(plan: Plan, state: State, event: e.RegionExited) -> str | None:
 
 
 def _ending_step(plan: Plan, state: State, event: e.StepFinished | e.StepLost) -> str | None:
-    steps = state.steps.get(event.key)
+    steps = state.tries.get(event.key)
     step = None if steps is None else steps.by_n.get(event.n)
     if step is None:
         return f"step {event.n} has not begun"

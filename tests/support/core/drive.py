@@ -23,14 +23,15 @@ from compiler.plan import Plan
 from executor.kernel.core import commands as c
 from executor.kernel.core import events as e
 from executor.kernel.core import facts as f
-from executor.kernel.core.decide import commands_of, decide, outstanding
+from executor.kernel.core.commands import commands_of, outstanding
+from executor.kernel.core.decide import decide
 from executor.kernel.core.evolve import evolve, fold
 from executor.kernel.core.explain import explain
 from executor.kernel.core.state import RunPhase, State
-from executor.kernel.core.state import encode as encode_state
 from tests.support.core.generator import Behaviour, Block, Place, Table, Workflow
 from tests.support.core.watch import Broken, Observed, Watch, require
 from tests.support.snapshots import content, restored
+from tests.support.snapshots import encode as encode_state
 
 STEPS_MAX = 20_000
 CRASHES_MAX = 6  # fewer than the core allows one attempt to be lost

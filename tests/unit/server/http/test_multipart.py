@@ -8,8 +8,7 @@ from typing import cast
 import orjson
 import pytest
 
-from executor.kernel.values.file import File
-from executor.kernel.values.files import Files
+from executor.kernel.values.files import File, Files
 from server.http.errors import BodyInvalid, BodyTooLarge
 from server.http.multipart import boundary_of, read_form_with_files
 

@@ -20,11 +20,13 @@ from compiler.keys import format_key, format_path, parse_key
 from executor.kernel.core import commands as c
 from executor.kernel.core import events as e
 from executor.kernel.core import facts as f
-from executor.kernel.core.decide import commands_of, decide, outstanding
+from executor.kernel.core.commands import commands_of, outstanding
+from executor.kernel.core.decide import decide
 from executor.kernel.core.evolve import evolve, fold
 from executor.kernel.core.explain import explain
-from executor.kernel.core.state import State, Step, encode
+from executor.kernel.core.state import State, Step
 from tests.support.core.generator import Block, Rates, Workflow, plan_of
+from tests.support.snapshots import encode
 
 T0 = 1_000_000  # the time at which stories start, in ms
 Shape = Mapping[str, "str | Block"]
@@ -143,8 +145,8 @@ class Story:
 
     def steps(self, name: str) -> dict[int, str]:
         """What the state has of the steps of a node."""
-        steps = self.state.steps.get(parse_key(self.plan, name))
-        return {} if steps is None else {n: _word(step) for n, step in steps.by_n.items()}
+        tries = self.state.tries.get(parse_key(self.plan, name))
+        return {} if tries is None else {n: _word(step) for n, step in tries.by_n.items()}
 
     def _say(self, event: e.Event) -> None:
         evolve(self.plan, self.state, event)

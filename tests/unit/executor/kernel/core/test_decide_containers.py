@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from executor.kernel.core.state import encode
 from tests.support.core.generator import Block
+from tests.support.snapshots import encode
 from tests.unit.executor.kernel.core.story import Story, loop, parallel
 
 
@@ -120,7 +120,7 @@ def test_lost_attempts_of_a_closed_scope_leave_no_trace_either() -> None:
         s.lost(f"a@l#{turn}")
         s.done(f"a@l#{turn}")
         s.tested("l:end", again=True)
-    assert len(s.state.lost) <= 1
+    assert len(s.state.tries) <= 1
 
 
 def test_a_body_may_start_with_several_blocks() -> None:

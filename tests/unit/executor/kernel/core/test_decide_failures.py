@@ -7,8 +7,13 @@ from typing import Any
 import pytest
 
 from executor.kernel.core import events as e
-from executor.kernel.core.decide import LOST_ATTEMPTS_MAX, LOST_TOGETHER_MAX
-from executor.kernel.core.state import DEFERRED_MAX, DEFERRED_PAUSE_MIN_MS, DEFERRED_TOTAL_MS
+from executor.kernel.core.decide_attempts import (
+    DEFERRED_MAX,
+    DEFERRED_PAUSE_MIN_MS,
+    DEFERRED_TOTAL_MS,
+    LOST_ATTEMPTS_MAX,
+    LOST_TOGETHER_MAX,
+)
 from tests.support.core.generator import Block
 from tests.unit.executor.kernel.core.story import T0, Story, block, loop, parallel
 
@@ -476,6 +481,6 @@ def test_nothing_stays_of_a_branch_that_was_given_up_while_it_waited() -> None:
     s.start()
     s.sized("fan:start", 1)
     assert s.erred("a@fan[0]", retryable=True, retry_at_ms=T0 + 9_000, deferred="asked") == ["a@fan[0] will retry"]
-    assert s.state.deferred
+    assert s.state.tries
     s.erred("b@fan[0]")
-    assert not s.state.deferred and not s.state.retries
+    assert not s.state.tries and not s.state.retries

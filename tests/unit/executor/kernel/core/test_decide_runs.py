@@ -8,7 +8,7 @@ from executor.kernel.core import events as e
 from executor.kernel.core import facts as f
 from executor.kernel.core.decide import decide
 from executor.kernel.core.evolve import fold
-from executor.kernel.core.state import encode
+from tests.support.snapshots import encode
 from tests.unit.executor.kernel.core.story import T0, Story, block, loop, parallel
 
 

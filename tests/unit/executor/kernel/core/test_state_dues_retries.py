@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from compiler.plan import Retry
-from executor.kernel.core.state import delay_ms
+from executor.kernel.core.decide_attempts import delay_ms
 
 KEY = ((), 3)
 

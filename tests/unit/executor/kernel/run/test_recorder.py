@@ -7,11 +7,11 @@ import orjson
 from executor.kernel.core import events as e
 from executor.kernel.core import facts as f
 from executor.kernel.core import messages as m
-from executor.kernel.core.state import encode
 from executor.kernel.handler.base import Suspend
 from executor.kernel.run.results import Payload
 from executor.kernel.store.run_rows import NewRun
 from executor.kernel.values.payload import INLINE_MAX_BYTES
+from tests.support.snapshots import encode
 from tests.unit.executor.kernel.run.one_run import OneRun
 
 

@@ -172,6 +172,7 @@ def test_the_digest_is_of_all_code_that_folds() -> None:
     # Words, structs without rules, who runs when; and the package of executor.kernel.values.variables, which is named.
     others = {
         "executor.errors",
+        "executor.kernel.core",
         "executor.kernel.process.prompt",
         "executor.kernel.values",
     }

@@ -13,9 +13,8 @@ import pytest
 from compiler.keys import NodeKey, Path
 from compiler.plan import Plan, Ref
 from executor.kernel.core import events as e
-from executor.kernel.values import saved_values
-from executor.kernel.values.fold import Fold
-from executor.kernel.values.saved_values import VALUE_ROWS, SavedValues, rows_of_fold
+from executor.kernel.values import fold as fold_module
+from executor.kernel.values.fold import VALUE_ROWS, Fold, SavedValues, rows_of_fold
 from executor.kernel.values.scope import Values
 
 Nested = Callable[..., Plan]
@@ -136,8 +135,8 @@ def test_a_container_passed_over_and_one_that_is_reused(nested: Nested) -> None:
 
 def test_rows_come_in_parts(nested: Nested, monkeypatch: pytest.MonkeyPatch) -> None:
     """However many they are, and however large: no part has much more than its bound, and the order does not matter."""
-    monkeypatch.setattr(saved_values, "ROWS_MAX", 3)
-    monkeypatch.setattr(saved_values, "BYTES_MAX", 100)
+    monkeypatch.setattr(fold_module, "ROWS_MAX", 3)
+    monkeypatch.setattr(fold_module, "BYTES_MAX", 100)
     plan = nested("parallel", "loop")
     fold = empty(plan)
     size(plan, fold, "c1", 20)

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from executor.errors import BlockError
-from executor.kernel.values.items import to_items
+from executor.kernel.values.coerce import to_items
 from executor.kernel.values.payload import encode
 
 
