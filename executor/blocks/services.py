@@ -14,7 +14,7 @@ from executor.blocks.databases.databases import Databases
 from executor.blocks.llm.client import ModelClient
 from executor.blocks.llm.endpoints import Endpoints
 from executor.blocks.mcp.client import ToolClient
-from executor.blocks.runners.call import Call
+from executor.blocks.runners.call import ATTEMPT, Call
 from executor.blocks.runners.runners import Runners
 from executor.blocks.types.client import Http
 from executor.blocks.vault.command import External, SecretsCommand
@@ -114,16 +114,7 @@ async def call_elsewhere(ctx: Context, place: str, function: str, arguments: byt
         place=place,
         function=function,
         arguments=Raw(arguments),
-        idempotency_key=ctx.idempotency_key,
-        attempt=ctx.attempt,
         context=context,
-        run_id=ctx.run_id,
-        workflow=ctx.workflow,
-        key=ctx.key,
-        block=ctx.block,
-        name=ctx.name,
-        type=ctx.type,
-        now_ms=ctx.now_ms,
-        last_checkpoint=ctx.last_checkpoint,
+        **{name: getattr(ctx, name) for name in ATTEMPT},
     )
     return await services_of(ctx).runners.get(ctx.runner).call(call, ctx)

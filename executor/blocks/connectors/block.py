@@ -140,8 +140,7 @@ class ConnectorBlock:
 
 
 def _sent(idempotency_key: str) -> dict[str, str]:
-    """Return the keys that an operation may send to be found by: the same in all attempts, and in no other
-    execution."""
+    """Return the keys that an operation may send to be found by: the same in all attempts of an execution."""
     digest = hashlib.sha256(idempotency_key.encode()).digest()
     its_uuid = uuid.UUID(bytes=digest[:16], version=4)
     return {"idempotency_key": f"weft-{digest.hex()[:32]}", "idempotency_uuid": str(its_uuid)}
@@ -224,7 +223,6 @@ def _page_of(operation: Operation) -> dict[str, Any]:
 
 
 def _values(operation: Operation, params: Params) -> dict[str, Any]:
-    """Return the fields as the operation wants them: text that stands for a number is one. Raises BlockError."""
     values: dict[str, Any] = {}
     for name, schema in operation.fields.items():
         value = params.get(name)
@@ -279,7 +277,6 @@ def _refused(connector: Connector, refusal: Refusal, body: Any) -> BlockError:
 
 
 def _operation(connector: Connector, params: Params) -> Operation | None:
-    """Return the operation of the params, by default the first one."""
     name = params.get("operation") or next(iter(connector.operations))
     return connector.operations.get(name) if isinstance(name, str) else None
 
@@ -399,8 +396,7 @@ def _params(connector: Connector, names: list[str]) -> dict[str, Any]:
 
 
 def _fields(connector: Connector) -> dict[str, dict[str, Any]]:
-    """Return the fields of all operations, each with the operations that have it, and those that need it
-    (`x-required`)."""
+    """Return the fields of all operations, each with the operations that have it, and that need it (`x-required`)."""
     found: dict[str, dict[str, Any]] = {}
     for id, operation in connector.operations.items():
         for name, schema in operation.fields.items():

@@ -168,13 +168,11 @@ def trusted(document: Any) -> Connector:
 
 @cache
 def schema() -> dict[str, Any]:
-    """Return the JSON Schema of connector documents."""
     loaded: dict[str, Any] = orjson.loads(files(__package__).joinpath("connector.schema.json").read_bytes())
     return loaded
 
 
 def type_of(schema: Any) -> tuple[str, ...]:
-    """Return the types that a field may have besides null, in words that JSON Schema has."""
     named = schema.get("type") if isinstance(schema, dict) else None
     listed = named if isinstance(named, list) else [named]
     return tuple(str(name) for name in listed if name not in (None, "null"))

@@ -74,13 +74,11 @@ class _Source:
         self._bytes = self._for_outputs = CONNECTOR_BYTES_MAX // 2
 
     def spend(self, steps: int) -> None:
-        """Raises LimitExceeded."""
         self._steps -= steps
         if self._steps < 0:
             raise _too_large("the description takes too long to read")
 
     def encode(self, part: Any) -> bytes:
-        """Encode the part as JSON. Raises LimitExceeded."""
         data = orjson.dumps(part, option=orjson.OPT_SORT_KEYS)
         self.spend(len(data) // 64)
         return data
@@ -140,7 +138,6 @@ def known(description: Any) -> dict[str, Any]:
 
 
 def operations(description: Mapping[str, Any]) -> list[Offered]:
-    """List the operations in the order of the description, at most OPERATIONS_MAX."""
     source = _Source(description)
     return [_offered(source, found) for found in _all(source)]
 
@@ -276,7 +273,6 @@ class _Fields:
         self._shapes = shapes
 
     def add(self, wanted: str, field: dict[str, Any], needed: bool) -> str:
-        """Add a field, and return its name."""
         name = _name(wanted, 50) or "field"
         if name in RESERVED:
             name = f"{name}_value"
@@ -371,7 +367,6 @@ def _merged(source: _Source, schema: Any, left: list[int], inside: tuple[int, ..
 
 
 def _field(source: _Source, schema: Any, about: Any) -> dict[str, Any]:
-    """Return the JSON Schema of a field, reduced to the part that forms and checks use."""
     field = dict(_plain(source, schema, [PARTS_MAX]))
     said = _text(about, 300) or _text(field.get("description"), 300)
     default = _mapping(source.resolved(schema)).get("default")
@@ -449,7 +444,6 @@ def _read(source: _Source, schema: Any, left: list[int], depth: int) -> dict[str
 
 
 def _auth(source: _Source, found: _Found) -> dict[str, Any] | None:
-    """Return the authentication by the first scheme that can be used."""
     asked = found.operation.get("security", source.description.get("security"))
     schemes = _mapping(_mapping(source.description.get("components")).get("securitySchemes"))
     for requirement in asked[:REFS_MAX] if isinstance(asked, list) else ():
@@ -474,7 +468,6 @@ def _auth_of(scheme: Mapping[str, Any]) -> dict[str, Any] | None:
 
 
 def _base_url(description: Mapping[str, Any], found: _Found, wanted: str | None) -> str:
-    """Raises BadRequest if the description has only an address relative to itself."""
     url = wanted
     for listed in (found.operation.get("servers"), found.shared.get("servers"), description.get("servers")):
         if url is None and isinstance(listed, list) and listed:
@@ -496,7 +489,6 @@ def _mapping(value: Any) -> Mapping[str, Any]:
 
 
 def _text(value: Any, most: int) -> str | None:
-    """Return one line of text, without blanks around it, or None if there is none."""
     text = " ".join(value[: 10 * most].split()) if isinstance(value, str) else ""
     return (text if len(text) <= most else text[: most - 1] + "…") or None
 

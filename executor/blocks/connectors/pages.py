@@ -16,7 +16,6 @@ _NEXT: Final = re.compile(r'<([^<>]{1,4000})>[^,]*;\s*rel="?next"?')
 
 
 def at(pointer: str, value: Any) -> Any:
-    """Return the value at a JSON pointer, or None."""
     for step in pointer.split("/")[1:]:
         name = step.replace("~1", "/").replace("~0", "~")
         if isinstance(value, list) and name.isascii() and name.isdecimal():
@@ -27,7 +26,6 @@ def at(pointer: str, value: Any) -> Any:
 
 
 def items_of(pages: Pages, body: Any) -> list[Any]:
-    """Return the items of a page. Raises BlockError(page_invalid) if there is no list."""
     items = at(pages.items, body)
     if items is None:
         return []

@@ -108,7 +108,6 @@ class StoredConnectors:
 
 
 def _read(row: ConnectorRow) -> Connector | None:
-    """Decode a connector. Returns None, and logs it, if a newer version of weft stored it."""
     try:
         return read(row.document)
     except BadRequest as error:

@@ -27,7 +27,6 @@ _MISSING: Final = object()
 
 
 def names_in(template: Any) -> Iterator[str]:
-    """Yield the fields that a template names, in order, some of them more than once."""
     match template:
         case str():
             yield from (found[2] for found in PLACEHOLDER.finditer(template))

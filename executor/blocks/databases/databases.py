@@ -79,7 +79,6 @@ def _belongs(path: Path, own: str) -> bool:
 
 
 def _inside(folder: str, name: str) -> Path | None:
-    """Return the resolved path, or None if it is not below the folder."""
     root = Path(os.path.realpath(folder))
     path = Path(os.path.realpath(root / name))
     return path if root in path.parents else None
@@ -108,12 +107,8 @@ _DRIVER: Final = "executor.blocks.databases.postgres"
 
 
 class Databases:
-    """Shared by the `sql` blocks of a process; belongs to the event loop of its first query.
-
-    http      its rules decide which addresses may be dialled
-    folders   those that hold the SQLite files of queries
-    own       the database file of weft, which queries cannot open
-    """
+    """Shared by the `sql` blocks of a process; belongs to the event loop of its first query. The rules of `http` decide
+    which addresses may be dialled; `folders` and `own` are those of `Folders`."""
 
     def __init__(
         self,
@@ -167,7 +162,6 @@ class Databases:
         return await self._sqlite.ask(path, query, run=run, waiting=waiting)
 
     async def close(self) -> None:
-        """End the processes for SQLite files."""
         await self._sqlite.close()
 
     async def _ask_postgres(self, address: str, query: Query, login: Login | None) -> Answer:

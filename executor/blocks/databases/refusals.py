@@ -34,10 +34,6 @@ def out_of_time(seconds: float) -> BlockError:
     )
 
 
-def busy(what: str) -> BlockError:
-    return BlockError(f"{what} is locked by another program", code="sql_busy", retryable=True)
-
-
 def unreachable(what: str, message: str) -> BlockError:
     return BlockError(f"no connection to {what}: {message}", code="sql_connection", retryable=True)
 
@@ -50,22 +46,3 @@ def crashed(how: str) -> BlockError:
     message = f"the process that ran the query ended: {how}; it has changed nothing"
     hint = "the next query has a new process; if this persists, check the file with PRAGMA integrity_check"
     return BlockError(message, code="sql_crashed", retryable=True, hint=hint)
-
-
-def not_started(how: str) -> BlockError:
-    message = f"the process for queries on SQLite files did not start: {how}"
-    return BlockError(message, code="sql_crashed", retryable=True, hint="the log of the server has the error")
-
-
-def no_memory(most: int) -> BlockError:
-    message = f"the query needs more than {most // 1024**2} MiB of memory"
-    return BlockError(message, code="sql_too_large", retryable=False, hint="select fewer columns or rows")
-
-
-def too_old(version: str) -> BlockError:
-    return BlockError(
-        f"queries on SQLite files need SQLite 3.50.2 or newer, and apsw has {version}",
-        code="not_installed",
-        retryable=False,
-        hint="pip install --upgrade apsw: the package of PyPI brings a SQLite of its own",
-    )

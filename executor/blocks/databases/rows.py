@@ -76,7 +76,6 @@ class Gathered:
         self._left = BYTES_MAX
 
     def named(self, columns: Sequence[str]) -> None:
-        """Raises BlockError(sql_too_large)."""
         if len(columns) > COLUMNS_MAX:
             message = f"the query returns {len(columns)} columns, more than {COLUMNS_MAX}"
             raise BlockError(message, code="sql_too_large", retryable=False)

@@ -21,7 +21,7 @@ from executor.blocks.databases.rows import Answer, Asked, Query, Reply
 from executor.blocks.databases.statement import names
 from executor.blocks.runners.call import encode, error_of
 from executor.blocks.runners.children import IDLE_S, Child, Children
-from executor.errors import Lost, not_begun
+from executor.errors import BlockError, Lost, not_begun
 
 CHILDREN_MAX: Final = 8
 GRACE_S: Final = 6.0  # beyond the time of a query, which ends by itself
@@ -55,17 +55,17 @@ class SqliteFiles:
         return reply.answer
 
     async def close(self) -> None:
-        """End the child processes."""
         await self._children.close()
 
 
 async def _start() -> Child:
-    """Raises BlockError if the process does not start, or if its SQLite is too old."""
     env = {name: value for name, value in os.environ.items() if name in _KEPT}
     try:
         child, line = await Child.start("executor.blocks.databases.sqlite_child", env=env, is_patient=True)
     except ChildProcessError as error:
-        raise refusals.not_started(str(error)) from error
+        message = f"the process for queries on SQLite files did not start: {error}"
+        hint = "the log of the server has the error"
+        raise BlockError(message, code="sql_crashed", retryable=True, hint=hint) from error
     except OSError as error:
         raise not_begun("sql", error) from error
     reply = _decode(line)
@@ -76,7 +76,6 @@ async def _start() -> Child:
 
 
 async def _ask(child: Child, asked: Asked) -> Reply:
-    """Run a query. Raises BlockError and Lost, and then the process has ended."""
     timeout_s, committing = asked.query.timeout_s, False
     try:
         async with asyncio.timeout(timeout_s + GRACE_S) as time:

@@ -26,7 +26,7 @@ import msgspec
 
 from executor.blocks.databases import refusals
 from executor.blocks.databases.rows import BYTES_MAX, Answer, Asked, Gathered, Reply
-from executor.blocks.runners.call import encode, failure_of
+from executor.blocks.runners.call import Failure, encode, failure_of
 from executor.blocks.runners.itself import bound_files_and_cpu, bound_itself, end_with_parent
 from executor.errors import BlockError
 
@@ -55,7 +55,9 @@ _UNRECOVERED: Final = frozenset(
 def main() -> None:
     """Answer the queries of standard input until it ends."""
     if apsw.SQLITE_VERSION_NUMBER < OLDEST:
-        _write(Reply(failure=failure_of(refusals.too_old(apsw.sqlite_lib_version()))))
+        message = f"queries on SQLite files need SQLite 3.50.2 or newer, and apsw has {apsw.sqlite_lib_version()}"
+        hint = "pip install --upgrade apsw: the package of PyPI brings a SQLite of its own"
+        _write(Reply(failure=Failure("not_installed", message, hint=hint)))
         return
     # apsw decodes texts strictly and has no setting for that. Here those that are not UTF-8 are readable all the same.
     codecs.register_error("strict", codecs.replace_errors)
@@ -107,12 +109,11 @@ def _answered(asked: Asked, now: _Now) -> Reply:
     except BlockError as error:
         return Reply(failure=failure_of(error))
     except (MemoryError, apsw.NoMemError):
-        return Reply(failure=failure_of(refusals.no_memory(HEAP_BYTES_MAX)))
+        message = f"the query needs more than {HEAP_BYTES_MAX // 1024**2} MiB of memory"
+        return Reply(failure=Failure("sql_too_large", message, hint="select fewer columns or rows"))
 
 
 class _Call:
-    """One query."""
-
     def __init__(self, asked: Asked, over: threading.Event) -> None:
         self._path = asked.path
         self._query = asked.query
@@ -121,7 +122,6 @@ class _Call:
         self._denied = ""
 
     def run(self) -> Answer:
-        """Raises BlockError, MemoryError."""
         size = Path(self._path).stat().st_size if os.path.exists(self._path) else 0
         bound_files_and_cpu(FILE_BYTES_MAX + max(FILE_BYTES_MAX, size), self._query.timeout_s + LOCK_S)
         try:
@@ -244,7 +244,8 @@ class _Call:
             case apsw.SQLITE_INTERRUPT:
                 return refusals.out_of_time(query.timeout_s)
             case apsw.SQLITE_BUSY | apsw.SQLITE_LOCKED:
-                return refusals.busy("the SQLite file")
+                message = "the SQLite file is locked by another program"
+                return BlockError(message, code="sql_busy", retryable=True)
             case apsw.SQLITE_AUTH:
                 changes = self._denied == "change data"
                 return refusals.changes_data() if changes else refusals.not_permitted(self._denied or "do this")
@@ -261,5 +262,4 @@ class _Call:
 
 
 def _position(query: str, offset: int) -> int | None:
-    """Return the character for a byte of the text, or None for -1: SQLite does not report a position."""
     return None if offset < 0 else len(query.encode()[:offset].decode())

@@ -40,11 +40,6 @@ class Place:
         return self.start + 1 + len(self.name)
 
 
-def places(query: str) -> list[Place]:
-    """Return every parameter, in the order of the text; names may repeat."""
-    return list(_places(query))
-
-
 def names(query: str) -> list[str]:
     """Return each parameter once, in the order of the text."""
     return list(dict.fromkeys(place.name for place in _places(query)))
@@ -60,8 +55,7 @@ class Numbered:
 
 
 def numbered(query: str) -> Numbered:
-    """Return the query with numbered parameters, as PostgreSQL takes it."""
-    found = places(query)
+    found = list(_places(query))
     order = list(dict.fromkeys(place.name for place in found))
     numbers = {name: f"${number}" for number, name in enumerate(order, 1)}
     parts: list[str] = []

@@ -41,21 +41,17 @@ _NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
 
 class Allowed:
     """The operator's list of exceptions: `*`, networks (`10.0.0.0/8`), addresses or names, with or without `:port`.
-
-    Raises ValueError for an entry that is none of these.
-    """
+    Raises ValueError for an entry that is none of these."""
 
     def __init__(self, entries: Iterable[str] = ()) -> None:
         self._everything = False
         self._networks: list[Network] = []
-        self._places: set[tuple[str | Address, int | None]] = (
-            set()
-        )  # names are texts, so no host can pass for an address
+        # Names are texts, so no host can pass for an address.
+        self._places: set[tuple[str | Address, int | None]] = set()
         for entry in entries:
             self._add(entry.strip())
 
     def permits(self, host: str, address: Address, port: int) -> bool:
-        """Return True if the address may be dialled. `host`: as in the URL; `address`: the address to dial."""
         if self._everything or is_public(address) or any(address in network for network in self._networks):
             return True
         return any((place, number) in self._places for place in _places(host, address) for number in (port, None))
@@ -101,11 +97,8 @@ def unwrapped(address: Address) -> Address:
 
 
 class Guard:
-    """Decides which addresses of a host may be dialled, for every protocol.
-
-    own_port  where this server listens: on this machine that port is dialled only if `allowed` names it, port included
-    hint      what the operator or the author can do about a refusal
-    """
+    """Decides which addresses of a host may be dialled, for every protocol. `own_port`: where this server listens; on
+    this machine that port is dialled only if `allowed` names it, port included. `hint` is for refusals."""
 
     def __init__(
         self, allowed: Allowed, resolve: Resolve, *, own_port: int | None = None, hint: str = ALLOW_HINT
@@ -125,7 +118,6 @@ class Guard:
         return permitted
 
     def names(self, host: str, address: Address, port: int) -> bool:
-        """Return True if the operator's list has this very place."""
         return self._allowed.names(host, address, port)
 
     def _permits(self, host: str, address: Address, port: int) -> bool:
@@ -136,7 +128,6 @@ class Guard:
 
 
 def refused(what: str, hint: str) -> BlockError:
-    """Return the error for a place that blocks cannot reach. Never retryable."""
     message = f"{what} is a private or local address, which blocks cannot reach"
     return BlockError(message, code="address_refused", retryable=False, hint=hint)
 
@@ -148,7 +139,6 @@ async def resolve(host: str, port: int) -> list[str]:
 
 
 def _place(entry: str) -> tuple[str | Address, int | None]:
-    """Parse `host`, `host:port`, `::1` or `[::1]:port`."""
     host, port = entry, ""
     if entry.startswith("["):
         host, _, port = entry[1:].partition("]")
@@ -188,26 +178,24 @@ class Own:
         no httpx is needed."""
         import httpx
 
-        fronts = {_place_of(httpx.URL(f"http://{self._authority}")): ""}
+        fronts = {place_of(httpx.URL(f"http://{self._authority}")): ""}
         for text in self._urls:
             url = httpx.URL(text)
-            fronts.setdefault(_place_of(url), url.path.rstrip("/"))
+            fronts.setdefault(place_of(url), url.path.rstrip("/"))
         return fronts
 
     @property
     def places(self) -> list[str]:
-        """`host:port` of each, as in WEFT_ALLOW_PRIVATE."""
         return [f"[{host}]:{port}" if ":" in host else f"{host}:{port}" for host, port in self._fronts]
 
     def is_at(self, url: httpx.URL) -> bool:
         """Return True if this URL, as it is spelled, leads to this server."""
-        front = self._fronts.get(_place_of(url))
+        front = self._fronts.get(place_of(url))
         return front is not None and (not front or f"{url.path}/".startswith(f"{front}/") or not _plain(url))
 
     def opens(self, url: httpx.URL) -> bool:
-        """Return True for `/demo/<name>` or `/hooks/<name>` of this server, in a spelling that means nothing else
-        anywhere."""
-        front = self._fronts.get(_place_of(url))
+        """Return True for `/demo/<name>` or `/hooks/<name>` here, in a spelling that means nothing else anywhere."""
+        front = self._fronts.get(place_of(url))
         path = url.raw_path.partition(b"?")[0].decode("ascii")
         if front is None or not path.startswith(front):
             return False
@@ -222,7 +210,8 @@ class Own:
         )
 
 
-def _place_of(url: httpx.URL) -> tuple[str, int]:
+def place_of(url: httpx.URL) -> tuple[str, int]:
+    """Return the host and the port that is dialled."""
     return url.host.lower().rstrip("."), url.port or _PORTS.get(url.scheme, 0)
 
 

@@ -99,12 +99,10 @@ def _set(bound: Mapping[str, _Bound]) -> Iterator[None]:
 
 
 def is_bound() -> bool:
-    """Return True if a secret is used here."""
     return bool(_BOUND.get())
 
 
 def counts() -> bool:
-    """Return True if requests here are made of a secret."""
     return any(each.counts for each in (_BOUND.get() or {}).values())
 
 
@@ -146,7 +144,6 @@ def derived(text: str, make: Callable[[str], str]) -> str:
 
 
 def without_secrets(text: str) -> str:
-    """Return `text` without any known secret; as it is where none is used."""
     return next((each.redact(text) for each in (_BOUND.get() or {}).values() if each.redact is not None), text)
 
 
@@ -192,7 +189,6 @@ def is_host(text: str) -> bool:
 
 
 def checked_hosts(hosts: Sequence[str]) -> tuple[str, ...]:
-    """Return the hosts as they are stored. Raises BadRequest."""
     found = tuple(dict.fromkeys(host.strip().lower().rstrip(".") for host in hosts))
     wrong = next((host for host in found if not is_host(host)), None)
     if wrong is not None or len(found) > HOSTS_MAX:

@@ -21,13 +21,9 @@ _EXCHANGES = "executor.blocks.http.exchanges"
 
 
 class GuardedClient:
-    """Shared by all blocks of a process; belongs to the event loop of its first request.
-
-    allow_private   exceptions from "public addresses only": `*`, `10.0.0.0/8`, `127.0.0.1:8765`, `build.local`
-    own             the server of this process: of it `/demo/` and `/hooks/` alone can be reached
-    resolve         name -> addresses
-    connections     requests at the same time, for http and for https each; further ones wait
-    """
+    """Shared by all blocks of a process; belongs to the event loop of its first request. `allow_private`: the entries
+    of `Allowed`. `own`: the server of this process; of it `/demo/` and `/hooks/` alone can be reached. `connections`:
+    requests at the same time, for http and for https each; further ones wait."""
 
     def __init__(
         self,
@@ -87,8 +83,7 @@ class GuardedClient:
             await self._exchanges.close()
 
     async def _begin(self) -> Exchanges:
-        """Load httpx and httpcore, which takes a tenth of a second: with the first request, and beside the event
-        loop."""
+        """Load httpx and httpcore beside the event loop, which takes a tenth of a second."""
         if _EXCHANGES not in sys.modules:
             await asyncio.to_thread(import_module, _EXCHANGES)
         from executor.blocks.http.exchanges import Exchanges

@@ -3,26 +3,165 @@
 from __future__ import annotations
 
 import asyncio
+import ipaddress
+import re
 import ssl
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal, TypeVar
+from typing import Any, Generic, Literal, TypeVar
 
 import anyio
 import httpcore
 import httpx
 
+from executor.blocks.http import addresses
 from executor.blocks.http.addresses import Allowed, Own, Resolve
-from executor.blocks.http.backend import GuardedBackend
+from executor.blocks.http.backend import BoundedHead, GuardedBackend, header_of, read_body
 from executor.blocks.http.binding import check_place, counts, is_bound, opened, opened_bytes
-from executor.blocks.http.handles import has_handle, in_first_form
-from executor.blocks.http.hops import Hop, opened_url, parse_url
+from executor.blocks.http.handles import has_handle, in_authority, in_first_form
 from executor.blocks.http.parts import parts_of
-from executor.blocks.http.response import BoundedHead, read_body
 from executor.errors import BlockError, is_exhausted, not_begun
+
+_REDIRECTS = {301, 302, 303, 307, 308}
+_WITHOUT_EFFECT = ("GET", "HEAD")
+_URL_MAX = 65536  # httpx's limit
+_HOST = re.compile(r"[^\s%/\\@?#]+")
+# Headers that may go along to another origin. Everything else that the caller set may be a secret.
+_HARMLESS = frozenset({"accept", "accept-language", "content-type", "user-agent"})
+
+
+@dataclass(frozen=True, slots=True)
+class Hop:
+    """One request in a chain of redirects. `named`: the host that the caller wrote; `came_from`: the URL that
+    redirected here, or None for the first; `from_public`: a public address has answered earlier in the chain."""
+
+    method: str
+    url: httpx.URL
+    headers: dict[str, str]
+    content: bytes | None
+    named: str
+    came_from: httpx.URL | None = None
+    from_public: bool = False
+
+    @classmethod
+    def first(cls, method: str, url: httpx.URL, headers: dict[str, str], content: bytes | None) -> Hop:
+        return cls(method, url, headers, content, url.host)
+
+    @property
+    def shown(self) -> str:
+        """The request for messages, without the query, which may hold secrets. The target of a redirect is not shown if
+        a secret was sent: the server may have put parts of the secret into the address."""
+        if self.came_from is not None and is_bound():
+            return f"{self.method} {self.named}, after a redirect"
+        return f"{self.method} {self.url.copy_with(query=None, fragment=None)}"
+
+    @property
+    def port(self) -> int:
+        return origin(self.url)[2]
+
+    def all_headers(self) -> dict[str, str]:
+        ours = {"User-Agent": "weft", "Accept": "*/*", "Accept-Encoding": "gzip, deflate"}
+        present = {name.lower() for name in self.headers}
+        return {name: value for name, value in ours.items() if name.lower() not in present} | self.headers
+
+    def follow(self, response: httpcore.Response) -> Hop | None:
+        """Return the next hop, or None if this is not a redirect. Raises BlockError(redirect_refused)."""
+        location = header_of(response, b"location")
+        if response.status not in _REDIRECTS or location is None:
+            return None
+        try:
+            url = _without_fragment(self.url.join(location))
+        except (httpx.InvalidURL, ValueError):
+            raise self.refused_redirect("goes to an invalid URL") from None
+        if not _can_be_dialled(url) or url.userinfo:
+            raise self.refused_redirect("goes to a URL that is not http or https")
+        method, content, headers = self.method, self.content, self.headers
+        if (response.status == 303 and method != "HEAD") or (response.status in (301, 302) and method == "POST"):
+            method, content = "GET", None
+            headers = {name: value for name, value in headers.items() if name.lower() != "content-type"}
+        if origin(url) != origin(self.url):
+            if content is not None or method not in _WITHOUT_EFFECT:
+                to = "" if is_bound() else f" to {url.host}"
+                raise self.refused_redirect(f"would send the request and its data{to or ' to another server'}")
+            headers = {name: value for name, value in headers.items() if name.lower() in _HARMLESS}
+        from_public = self.from_public or _is_public_peer(response)
+        return Hop(method, url, headers, content, self.named, self.url, from_public)
+
+    def refused_redirect(self, why: str) -> BlockError:
+        return BlockError(f"{self.shown}: the redirect {why}", code="redirect_refused", retryable=False)
+
+
+def parse_url(text: str) -> httpx.URL:
+    """Return the URL without its fragment. Raises BlockError: url_invalid, in words that have no part of the URL; and
+    secret_misplaced."""
+    if in_authority(text):
+        message = "a secret cannot be in the scheme, the host or the port of a URL"
+        hint = "write them out in the block; secrets can be in the path, the query, the headers and the body"
+        raise BlockError(message, code="secret_misplaced", retryable=False, hint=hint)
+    try:
+        url = httpx.URL(text.strip())
+    except (httpx.InvalidURL, ValueError, TypeError):
+        raise _url_invalid(_problem_with(text.strip())) from None
+    if not _can_be_dialled(url):
+        raise _url_invalid("it must start with http:// or https:// and have a host; a port can be up to 65535")
+    if url.userinfo:
+        raise _url_invalid("it cannot contain a user or password; use the Authorization header")
+    return _without_fragment(url)
+
+
+def _can_be_dialled(url: httpx.URL) -> bool:
+    """Return True for http or https, a host, and a valid port: a larger number is another port by the time it is
+    dialled."""
+    try:
+        named = _HOST.fullmatch(url.host) is not None
+    except ValueError:  # begins with xn--, followed by no name
+        return False
+    return url.scheme in ("http", "https") and named and (url.port is None or 0 < url.port < 65536)
+
+
+def opened_url(url: httpx.URL) -> httpx.URL:
+    text = str(url)
+    if not has_handle(text):
+        return url
+    try:
+        made = httpx.URL(opened(text).replace("#", "%23"))
+    except (httpx.InvalidURL, ValueError, TypeError):
+        raise _url_invalid("a secret in it has characters that a URL cannot have") from None
+    if origin(made) != origin(url) or made.userinfo:
+        raise _url_invalid("a secret in it changes where it leads to")
+    return made
+
+
+def _problem_with(text: str) -> str:
+    if any(not char.isprintable() for char in text):
+        return "it has a character that cannot be printed"
+    if len(text) > _URL_MAX:
+        return f"it has more than {_URL_MAX} characters"
+    return "its host or port is not valid"
+
+
+def _url_invalid(why: str) -> BlockError:
+    return BlockError(f"the URL cannot be used: {why}", code="url_invalid", retryable=False)
+
+
+def _without_fragment(url: httpx.URL) -> httpx.URL:
+    return url.copy_with(fragment=None)
+
+
+def origin(url: Any) -> tuple[str, str, int]:
+    """Return the scheme, the host and the port that is dialled. `url` is of httpx or httpx2."""
+    return url.scheme, url.host, addresses.place_of(url)[1]
+
+
+def _is_public_peer(response: httpcore.Response) -> bool:
+    """Return True if a public address answered, or if the connection does not have the address."""
+    stream = response.extensions.get("network_stream")
+    peer = stream.get_extra_info("server_addr") if stream is not None else None
+    return peer is None or addresses.is_public(ipaddress.ip_address(peer[0].partition("%")[0]))
+
 
 T = TypeVar("T")
 Waiting = Callable[[], AbstractContextManager[Any]]
@@ -58,6 +197,34 @@ class Answer:
 _NOT_SENT = (httpcore.ConnectError, httpcore.ConnectTimeout, httpcore.PoolTimeout)
 
 
+class Pools(Generic[T]):
+    """The pools of connections of one backend, for http and for https; belongs to an event loop."""
+
+    def __init__(self, make: Callable[..., T], backend: Any) -> None:
+        self._make = make
+        self._backend = backend
+        self._pools: dict[bool, T] = {}
+
+    async def pool(self, tls: bool) -> T:
+        """Reading the certificates takes 0.15 s: not on the event loop, and not for plain HTTP."""
+        if tls not in self._pools:
+            context = await asyncio.to_thread(tls_context) if tls else None
+            if tls not in self._pools:  # another request may have been quicker
+                self._pools[tls] = self._make(
+                    ssl_context=context,
+                    max_connections=None,  # the clients over it have the bound
+                    max_keepalive_connections=20,
+                    keepalive_expiry=30,
+                    network_backend=self._backend,
+                )
+        return self._pools[tls]
+
+    async def close(self) -> None:
+        while self._pools:
+            pool: Any = self._pools.popitem()[1]
+            await pool.aclose()
+
+
 class Exchanges:
     """The exchanges of one GuardedClient, which describes the arguments."""
 
@@ -65,13 +232,13 @@ class Exchanges:
         self._allowed = allowed
         self._own = own
         own_port = own.port if own else None
-        self._backends: dict[_Reach, GuardedBackend] = {
+        backends: dict[_Reach, GuardedBackend] = {
             "allowed": GuardedBackend(self._allowed, resolve, own_port=own_port),
             "public": GuardedBackend(Allowed(), resolve, own_port=own_port, hint=_REDIRECT_HINT),
             "own": GuardedBackend(Allowed(own.places if own else ()), resolve),
         }
         # A connection that is there is not judged again, so requests that may reach different places share none.
-        self._pools: dict[tuple[_Reach, bool], httpcore.AsyncConnectionPool] = {}  # second: with TLS
+        self._pools = {reach: Pools(httpcore.AsyncConnectionPool, backend) for reach, backend in backends.items()}
         # A request that is cancelled while the pool has it wait may take a connection with it: none waits there.
         self._room = {tls: asyncio.Semaphore(connections) for tls in (False, True)}
 
@@ -86,7 +253,6 @@ class Exchanges:
         follow_redirects: bool,
         waiting: Waiting | None,
     ) -> Answer:
-        """See GuardedClient.request."""
         hop = Hop.first(method.upper(), parse_url(url), dict(headers), content)
         part = next((name for name in headers if name.lower() in _OF_PARTS), None)
         if part is not None and counts():
@@ -103,9 +269,8 @@ class Exchanges:
             room.release()
 
     async def close(self) -> None:
-        """Close all connections."""
-        while self._pools:
-            await self._pools.popitem()[1].aclose()
+        for pools in self._pools.values():
+            await pools.close()
 
     async def _within(self, hop: Hop, timeout_s: float, max_bytes: int, follow_redirects: bool) -> Answer:
         started = time.monotonic()
@@ -146,10 +311,9 @@ class Exchanges:
     async def _exchange(
         self, hop: Hop, max_bytes: int, follow_redirects: bool
     ) -> Hop | tuple[httpcore.Response, bytes]:
-        """Send one request, and return where it is redirected, or the answer and its body."""
         host, chosen = hop.url.raw_host.decode("ascii"), hop.came_from is not None
         await check_request(hop.url.scheme, host, hop.port, str(hop.url), hop.headers, hop.content, chosen=chosen)
-        pool = await self._pool(self._reach(hop), hop.url.scheme == "https")
+        pool = await self._pools[self._reach(hop)].pool(hop.url.scheme == "https")
         response = await self._send(pool, hop)
         try:
             follow = hop.follow(response) if follow_redirects else None
@@ -193,21 +357,6 @@ class Exchanges:
             stream.head_is_complete()
         return response
 
-    async def _pool(self, reach: _Reach, tls: bool) -> httpcore.AsyncConnectionPool:
-        """Reading the certificates takes 0.15 s: not on the event loop, and not for plain HTTP."""
-        key = reach, tls
-        if key not in self._pools:
-            context = await asyncio.to_thread(tls_context) if tls else None
-            if key not in self._pools:  # another request may have been quicker
-                self._pools[key] = httpcore.AsyncConnectionPool(
-                    ssl_context=context,
-                    max_connections=None,  # `_room` is the bound
-                    max_keepalive_connections=20,
-                    keepalive_expiry=30,
-                    network_backend=self._backends[reach],
-                )
-        return self._pools[key]
-
 
 async def check_request(
     scheme: str,
@@ -219,7 +368,6 @@ async def check_request(
     *,
     chosen: bool = False,
 ) -> None:
-    """Check that the secrets in a request may be sent; see `check_place`. Raises BlockError."""
     if not is_bound():
         return
     check = partial(check_place, scheme, host, port, parts_of(url, headers, content), chosen=chosen)

@@ -1,8 +1,7 @@
 """Handles: blocks hold them in the place of secrets. Only the client that dials opens them.
 
-A handle is a random text of small letters and digits, so that no encoder changes it: it passes through URLs, JSON and
-forms as it is. Its second part is the encoding of the value at its place. Outside of the block call that got it, it is
-worth nothing.
+A handle is a random text of small letters and digits, so that no encoder changes it. Its second part is the encoding of
+the value at its place. Outside of the block call that got it, it is worth nothing.
 """
 
 from __future__ import annotations
@@ -38,7 +37,6 @@ def has_handle(text: str | bytes) -> bool:
 
 
 def handles_in(text: str) -> list[str]:
-    """Return the handles in the text in their first form, each once."""
     return list(dict.fromkeys(f"{_PREFIX}r{found[2]}" for found in _HANDLE.finditer(text)))
 
 
@@ -53,7 +51,6 @@ def in_first_form(text: str) -> str:
 
 
 def in_authority(url: str) -> bool:
-    """Return True if a handle stands in the scheme, the host or the port."""
     found = _AUTHORITY.match(url)
     return found is not None and has_handle(found[0])
 

@@ -3,21 +3,19 @@ client. These libraries come with extras, so nothing loads this file before a bl
 
 from __future__ import annotations
 
-import asyncio
 import ssl
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import Any, Final
 
 import httpcore
 import httpcore2
+import httpx
 import httpx2
 
-from executor.blocks.http.backend import GuardedBackend
-from executor.blocks.http.binding import opened
-from executor.blocks.http.exchanges import check_request, opened_headers, tls_context
+from executor.blocks.http.backend import BoundedHead, GuardedBackend
+from executor.blocks.http.exchanges import Pools, check_request, opened_headers, opened_url, origin
 from executor.blocks.http.handles import has_handle
-from executor.blocks.http.response import BoundedHead
 from executor.errors import BlockError
 
 _SAME: Final = {
@@ -31,36 +29,11 @@ _SAME: Final = {
 }
 
 
-class Connections:
-    """The pools of one process, for http and for https; belongs to an event loop."""
+class Connections(Pools[httpcore2.AsyncConnectionPool]):
+    """The pools of one process."""
 
     def __init__(self, guard: GuardedBackend) -> None:
-        self._backend = _Backend(guard)
-        self._pools: dict[bool, httpcore2.AsyncConnectionPool] = {}
-
-    async def pool(self, tls: bool) -> httpcore2.AsyncConnectionPool:
-        """Reading the certificates takes time: not on the event loop, and not for plain HTTP."""
-        if tls not in self._pools:
-            context = await asyncio.to_thread(tls_context) if tls else None
-            if tls not in self._pools:  # another request may have been quicker
-                self._pools[tls] = httpcore2.AsyncConnectionPool(
-                    ssl_context=context,
-                    max_connections=None,  # the clients over it have the bound
-                    max_keepalive_connections=20,
-                    keepalive_expiry=30,
-                    network_backend=self._backend,
-                )
-        return self._pools[tls]
-
-    async def close(self) -> None:
-        """Close all connections."""
-        while self._pools:
-            await self._pools.popitem()[1].aclose()
-
-
-def origin(url: httpx2.URL) -> tuple[str, str, int | None]:
-    """Return scheme, host and the port that is dialled."""
-    return url.scheme, url.host, url.port or {"http": 80, "https": 443}.get(url.scheme)
+        super().__init__(httpcore2.AsyncConnectionPool, _Backend(guard))
 
 
 class OneOrigin(httpx2.AsyncHTTPTransport):
@@ -92,7 +65,8 @@ class OneOrigin(httpx2.AsyncHTTPTransport):
         body = await request.aread()
         await check_request(self._origin[0], host, port, str(request.url), request.headers, body)
         request.headers = httpx2.Headers(opened_headers(request.headers))
-        request.url = self._opened_url(request.url)
+        if has_handle(url := str(request.url)):
+            request.url = httpx2.URL(str(opened_url(httpx.URL(url))))
         response = await super().handle_async_request(request)
         stream = response.extensions.get("network_stream")
         if isinstance(stream, _Stream):  # from here on the body is read, which has its own limit
@@ -103,17 +77,6 @@ class OneOrigin(httpx2.AsyncHTTPTransport):
         assert isinstance(response.stream, httpx2.AsyncByteStream)
         response.stream = Bounded(response.stream, take)
         return response
-
-    def _opened_url(self, url: httpx2.URL) -> httpx2.URL:
-        if not has_handle(str(url)):
-            return url
-        made: httpx2.URL | None = None
-        with suppress(httpx2.InvalidURL, ValueError, TypeError):
-            made = httpx2.URL(opened(str(url)).replace("#", "%23"))
-        if made is None or origin(made) != self._origin:
-            message = "the URL cannot be used: a secret in it has characters that a URL cannot have"
-            raise BlockError(message, code="url_invalid", retryable=False)
-        return made
 
     async def __aexit__(self, *_: Any) -> None:
         """The pool is shared."""
@@ -163,8 +126,6 @@ class _Backend(httpcore2.AsyncNetworkBackend):
 
 
 class _Stream(httpcore2.AsyncNetworkStream):
-    """A connection that the guard made."""
-
     def __init__(self, stream: httpcore.AsyncNetworkStream) -> None:
         self._stream = stream
 

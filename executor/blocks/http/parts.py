@@ -1,8 +1,7 @@
-"""The places in a request where a secret may stand: `header:NAME`, `query:NAME`, `path`, `body`. The words are those of
-connections (`--in header`, `--in query`) and of connectors.
+"""The places in a request where a secret may stand: `header:NAME`, `query:NAME`, `path`, `body`.
 
 The parameters of a header, `text/plain; charset=utf-8`, are bounded here, too: the library reads them in the square of
-their number, and 30 KB of semicolons stop the event loop for a second. Nothing useful has more than a few.
+their number, and 30 KB of semicolons stop the event loop for a second.
 """
 
 from __future__ import annotations
@@ -53,7 +52,6 @@ def place_of(parts: Iterable[Part], permitted: Sequence[str], is_in: Callable[[s
 
 
 def checked_places(places: Sequence[str]) -> tuple[str, ...]:
-    """Return the places as they are stored. Raises BadRequest."""
     found = tuple({_comparable(place): place for place in map(str.strip, places)}.values())
     wrong = next((place for place in found if not is_place(place)), None)
     if wrong is not None or len(found) > PLACES_MAX:
@@ -80,12 +78,10 @@ PARAMETERS_MAX: Final = 64
 
 
 def are_too_many(text: str) -> bool:
-    """Return True if a header, or several joined ones, have more than PARAMETERS_MAX parameters."""
     return text.count(";") > PARAMETERS_MAX
 
 
 def header_of(name: str, value: str) -> Message:
-    """Return this header alone, without its parameters if they are too many."""
     message = Message()
     message[name] = value.partition(";")[0] if are_too_many(value) else value
     return message

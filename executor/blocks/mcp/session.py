@@ -38,8 +38,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from compiler.schema import schema_error
 from executor.blocks.http.backend import GuardedBackend
-from executor.blocks.http.exchanges import unbroken
-from executor.blocks.http.hops import parse_url
+from executor.blocks.http.exchanges import parse_url, unbroken
 from executor.blocks.http.httpx2_pools import Connections, OneOrigin
 from executor.blocks.mcp.base import ServerTool, ToolServer
 from executor.errors import BlockError

@@ -6,7 +6,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractContextManager
-from typing import Any, Literal, Protocol
+from typing import Any, Final, Literal, Protocol
 
 import msgspec
 from msgspec import Raw, Struct
@@ -34,6 +34,12 @@ class Call(Struct, frozen=True, omit_defaults=True):
     type: str = ""
     now_ms: int = 0
     last_checkpoint: Any = None
+
+
+# The fields of a Call that describe the attempt, as its context has them.
+ATTEMPT: Final = (
+    "run_id", "workflow", "key", "block", "name", "type", "attempt", "idempotency_key", "now_ms", "last_checkpoint"
+)  # fmt: skip
 
 
 class Failure(Struct, frozen=True, omit_defaults=True):
@@ -77,11 +83,8 @@ class Listener(Protocol):
 
 class Runner(Protocol):
     async def call(self, call: Call, listener: Listener) -> Any:
-        """Call the function and return its result. A call that is cancelled has no effect from then on that weft
-        records.
-
-        Raises the function's BlockError or Fenced; Lost if it is unknown how far it got; and a deferred BlockError if
-        the function was not called."""
+        """Call the function and return its result. Raises the function's BlockError or Fenced; Lost if it is unknown
+        how far it got; and a deferred BlockError if the function was not called."""
         ...
 
     async def close(self) -> None: ...
@@ -94,7 +97,6 @@ decode_answer = msgspec.json.Decoder(Answer).decode
 
 
 def result_of(answer: Answer) -> Any:
-    """Return the result of the function, or raise its error."""
     if answer.failure is None:
         return msgspec.json.decode(answer.output)
     raise error_of(answer.failure)
@@ -143,7 +145,6 @@ def place_of(function: Callable[..., Any]) -> str:
 
 
 def found(place: str) -> Any:
-    """Raises ImportError, AttributeError."""
     module, _, path = place.partition(":")
     value: Any = importlib.import_module(module)
     for name in path.split("."):

@@ -43,7 +43,6 @@ class Room:
             raise
 
     def leave(self) -> None:
-        """Give the place to the next run that waits."""
         while self._waiting:
             run = next(iter(self._waiting))
             queue = self._waiting.pop(run)
@@ -112,11 +111,9 @@ class Child:
 
     @property
     def is_ready(self) -> bool:
-        """Return whether it can take a call: one that has ended cannot."""
         return self._process.returncode is None and not self._from.at_eof()
 
     async def send(self, line: bytes) -> None:
-        """Raises OSError."""
         self._to.write(line + b"\n")
         await self._to.drain()
 
@@ -227,7 +224,6 @@ class Children:
 
 
 def ending(code: int | None) -> str:
-    """Return how a process with this exit code ended."""
     if code is not None and code < 0 and sys.platform != "win32":
         with suppress(ValueError):
             return signal.Signals(-code).name

@@ -44,8 +44,7 @@ class Claims(SchedulerPlugin):
 
     async def claim(self, key: Any, topic: str) -> bool:
         """Return True if this is the first execution, and the client has noted it. A task that the scheduler has
-        forgotten, because it was cancelled or lost, does not begin: a worker may have it all the same, and it may have
-        begun before."""
+        forgotten does not begin: it may have begun before."""
         key = tuple(key)
         if key in self._begun or key not in self._scheduler.tasks:
             return False
@@ -59,7 +58,6 @@ class Claims(SchedulerPlugin):
         self._decide(self._begun.get(tuple(key)), True)
 
     def known(self, key: Any) -> bool:
-        """Return True if the task has arrived, and can be cancelled."""
         return tuple(key) in self._scheduler.tasks
 
     def transition(self, key: Any, start: Any, finish: Any, *args: Any, **more: Any) -> None:

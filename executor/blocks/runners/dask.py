@@ -139,7 +139,6 @@ class DaskRunner:
         return client
 
     def _drop(self, client: Client) -> None:
-        """Drop a client whose connection is of no use any more."""
         if self._client is client:
             self._client = None
             asyncio.get_running_loop().run_in_executor(None, _close, client)

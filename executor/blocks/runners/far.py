@@ -18,7 +18,18 @@ import msgspec
 from msgspec import Raw
 from msgspec.structs import replace
 
-from executor.blocks.runners.call import Answer, Call, Failure, Report, decode_call, encode, error_of, failure_of, found
+from executor.blocks.runners.call import (
+    ATTEMPT,
+    Answer,
+    Call,
+    Failure,
+    Report,
+    decode_call,
+    encode,
+    error_of,
+    failure_of,
+    found,
+)
 from executor.blocks.runners.itself import end_with_parent
 from executor.errors import BlockError, Fenced
 from executor.kernel.process.observe import inside
@@ -42,16 +53,8 @@ class FarContext:
     """The part of `executor.kernel.handler.base.Context` that exists in another process, with the same meaning."""
 
     def __init__(self, call: Call, voice: Voice) -> None:
-        self.run_id = call.run_id
-        self.workflow = call.workflow
-        self.key = call.key
-        self.block = call.block
-        self.name = call.name
-        self.type = call.type
-        self.attempt = call.attempt
-        self.idempotency_key = call.idempotency_key
-        self.now_ms = call.now_ms
-        self.last_checkpoint = call.last_checkpoint
+        for name in ATTEMPT:
+            setattr(self, name, getattr(call, name))
         self._voice = voice
 
     def log(self, *values: object) -> None:

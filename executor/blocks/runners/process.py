@@ -43,12 +43,10 @@ class ProcessRunner:
         return result_of(answer)
 
     async def close(self) -> None:
-        """End the children."""
         await self._children.close()
 
 
 async def _start() -> Child:
-    """Raises BlockError, retryable: the process cannot be started."""
     if far.is_child.is_set():
         sys.exit("the main module starts weft again when a child process imports it")
     try:
@@ -93,7 +91,6 @@ async def _answer(child: Child, call: Call, listener: Listener) -> Answer:
 
 
 async def _stored(report: Report, listener: Listener) -> Failure | None:
-    """Return why a checkpoint is not stored, or None."""
     try:
         await listener.checkpoint(report.value)
     except (BlockError, Fenced) as error:

@@ -18,7 +18,6 @@ class Runners:
         self._made: dict[str, Runner] = {}
 
     def get(self, name: str) -> Runner:
-        """Raises BlockError: there is none of this name here."""
         runner = self._made.get(name)
         if runner is None:
             runner = self._made[name] = self._make(name)

@@ -1,22 +1,10 @@
 """The one boundary for everything a user can type: JavaScript in QuickJS, and Python in CPython, compiled to
-WebAssembly, run by wasmtime.
+WebAssembly, run by wasmtime. Values go in as JSON and come out as JSON; source text comes from the workflow alone and
+never contains a value. There is no weaker fallback: when wasmtime does not run, only simple expressions have a result.
 
-    sandbox.py    Sandbox: evaluate, run_code, check_syntax, close; worker threads; read this first
-    simple/       the expressions that Python computes without a guest
-    exchange.py   the requests to a guest, here or in another process, and how its answer is read
-    workers.py    the threads that own a guest, and the queue in which runs take turns
-    guest.py      one call: restore, deadlines, run, classify what stopped it
-    prelude.py    the JavaScript side: wrapping, seeded random, console, timers
-    javascript/   globals of browsers and Node: URL, TextEncoder, crypto, structuredClone; dates
-    instance.py   the WebAssembly instance, the memory image it starts from, and what it can ask of the host
-    python/       programs in Python: CPython as a component, one instance for each call
-    engine.py     the one engine of the process; the clock of the hard deadlines; the guest program on disk
-
-Values go in as JSON and come out as JSON; source text comes from the workflow alone and never contains a value. There
-is no weaker fallback: when wasmtime does not run, only simple expressions have a result.
-
-This file has the inputs, the bounds, and the reasons for which a guest is stopped. Table with reasons:
-docs/reference/sandbox.md.
+Read `sandbox` first. `simple` has the expressions that need no guest; `exchange` the requests to one, here or in
+another process; `workers` the threads that own one; `guest` and `javascript/` the guest of JavaScript, `python` that of
+Python; `engine` what a process has once. The bounds are explained in docs/reference/sandbox.md.
 """
 
 from __future__ import annotations

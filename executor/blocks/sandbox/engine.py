@@ -1,15 +1,12 @@
-"""The one engine of a process, and the clock of its hard deadlines: a daemon thread that advances the engine's epoch
-every 5 ms while guests run.
+"""The one engine of a process, the clock of its hard deadlines, and the guest program, QuickJS as WebAssembly.
 
-The clock keeps running for a second after the last guest call, so that steady work does not pay for waking it, and then
-sleeps: an idle process has no wake-ups. A late tick makes a deadline later, never earlier, so a loaded machine gets no
+The clock is a thread that advances the engine's epoch while guests run, and for a second after the last call, so that
+steady work does not pay for waking it. A late tick makes a deadline later, never earlier: a loaded machine gets no
 false timeouts.
 
-The guest program: QuickJS as WebAssembly, compiled once per machine and kept in the user's cache folder.
-
-The `.wasm` file comes with the package `quickjs-rs`; nothing else of that package is used. The compiled form is machine
-code that we will run, so it is only read back from a folder that is ours alone, under a name that holds the digest of
-the wasm and the version of wasmtime, and only if its own digest is right. Anything else: compile again (0.4 to 2 s).
+The `.wasm` file comes with the package `quickjs-rs`, of which nothing else is used. Its compiled form is machine code
+that we will run, so it is only read back from a folder that is ours alone, under a name that holds the digest of the
+wasm and the version of wasmtime, and only if its own digest is right. Else it is compiled again (0.4 to 2 s).
 """
 
 from __future__ import annotations
@@ -39,11 +36,8 @@ _LINGER_S = 1.0
 
 
 def once(make: Callable[[], T]) -> Callable[[], T]:
-    """`make`, called once over all threads; threads that come meanwhile wait for it. If it raises, the next tries.
-
-    Not `functools.lru_cache`: it lets two threads that come together make one each, and keeps one of them. Two engines
-    in one process are worse than slow: wasmtime aborts the whole process when a module of one meets a function of the
-    other."""
+    """Let all threads call `make` once; if it raises, the next tries. `functools.lru_cache` lets two threads that come
+    together make one each, and wasmtime aborts the process when a module of one engine meets a function of another."""
     made: list[T] = []
     making = threading.Lock()
 
@@ -86,7 +80,6 @@ class Ticker:
 
     @contextmanager
     def running(self) -> Iterator[None]:
-        """Advance epochs inside this block."""
         with self._changed:
             self._active += 1
             if self._thread is None or not self._thread.is_alive():  # also after a fork: threads do not survive it
@@ -126,7 +119,6 @@ def guest_module() -> wasmtime.Module:
 
 
 def load(target: wasmtime.Engine, folder: Path | None) -> wasmtime.Module:
-    """Read the compiled guest from `folder`, or compile it and try to keep it there."""
     wasm = (resources.files("quickjs_rs") / "_guest.wasm").read_bytes()
     if folder is None or not private_folder(folder):
         return wasmtime.Module(target, wasm)
@@ -143,8 +135,8 @@ def load(target: wasmtime.Engine, folder: Path | None) -> wasmtime.Module:
 
 
 def cache_folder() -> Path | None:
-    """Return `weft/guest` below the user's cache folder, used for nothing else, or None without a home directory.
-    `weft` itself may be readable to others: the browser of the tests is kept there too."""
+    """Return `weft/guest` below the user's cache folder, or None without a home directory. `weft` itself may be
+    readable to others."""
     base = os.environ.get("LOCALAPPDATA") if sys.platform == "win32" else os.environ.get("XDG_CACHE_HOME")
     if base and os.path.isabs(base):
         return Path(base) / "weft" / "guest"
@@ -163,8 +155,8 @@ def private_folder(folder: Path) -> bool:
         return False
 
 
-def _ours(info: os.stat_result, kind: object) -> bool:
-    if not callable(kind) or not kind(info.st_mode):
+def _ours(info: os.stat_result, is_kind: Callable[[int], bool]) -> bool:
+    if not is_kind(info.st_mode):
         return False
     if sys.platform == "win32":  # profile folders are private there, and there are no mode bits to check
         return True

@@ -1,8 +1,6 @@
-"""Writes the request to a guest and reads its answer: the same wherever the guest is.
-
-The guest may be in a child process or a worker of a cluster. Request and answer are passed on unread, so results,
-bounds and errors are those of a guest in this process. There each thread keeps its guest, and the process its compiled
-module, for the next program.
+"""Writes the request to a guest and reads its answer. The guest may be in a child process or a worker of a cluster:
+request and answer are passed on unread, so results, bounds and errors are those of a guest in this process. There each
+thread keeps its guest for the next program.
 """
 
 from __future__ import annotations
@@ -74,7 +72,6 @@ def request_of(
 
 
 def _refuse_inexact(name: str, value: Any) -> None:
-    """Raises SandboxError: an integer in `value` would come out of JavaScript as another one."""
     level: list[Any] = [value]
     while level:  # without places, which cost ten times as much: most values with many digits are fractions
         integers = [item for item in level if type(item) is int]
@@ -116,7 +113,6 @@ def encoded(value: Any) -> bytes:
 
 
 def stopped(reason: Reason, kind: str, soft_ms: int, language: Language = "javascript") -> SandboxError:
-    """Return the error of a guest that did not finish its call."""
     match reason:
         case "timeout":
             return SandboxError(f"stopped after {soft_ms} ms", code=f"{kind}_timeout")
@@ -151,7 +147,6 @@ def result_of(answer: bytes, kind: str, depth: int) -> Any:
 
 
 def program_result_of(answer: bytes, depth: int) -> tuple[Any, str]:
-    """Return the result of a program, and the text that it printed."""
     pair = result_of(answer, "code", depth + 1)
     if not isinstance(pair, list) or len(pair) != 2 or not isinstance(pair[1], str):
         raise SandboxError("the code corrupted its own result", code="code_failed")
@@ -210,34 +205,13 @@ class _Reply(Struct):
     stopped: Reason | None = None
 
 
-def asked(
-    request: bytes,
-    memory_bytes: int,
-    output_bytes: int,
-    language: Language = "javascript",
-    *,
-    now_ms: int,
-    soft_ms: int,
-    hard_ms: int,
-) -> dict[str, Any]:
-    """Return the arguments of `answer`, as JSON."""
-    return {
-        **({} if language == "javascript" else {"language": language}),
-        "request": b64encode(request).decode(),
-        "memory_bytes": memory_bytes,
-        "output_bytes": output_bytes,
-        "now_ms": now_ms,
-        "soft_ms": soft_ms,
-        "hard_ms": hard_ms,
-    }
-
-
-def decode_reply(reply: Any) -> bytes:
-    """Return the answer of the guest. Raises GuestStopped."""
-    read = convert(reply, _Reply)
-    if read.stopped is not None:
-        raise GuestStopped(read.stopped)
-    return read.answer
+async def ask(elsewhere: Elsewhere, request: bytes, **more: Any) -> bytes:
+    """Return the answer of a guest in another process; `more` are the other arguments of `answer`. Raises
+    GuestStopped."""
+    reply = convert(await elsewhere({"request": b64encode(request).decode(), **more}), _Reply)
+    if reply.stopped is not None:
+        raise GuestStopped(reply.stopped)
+    return reply.answer
 
 
 def answer(
@@ -265,7 +239,6 @@ def answer(
 
 
 def _guest(memory_bytes: int, output_bytes: int) -> Guest:
-    """Return the guest of this thread; a new one for other bounds."""
     bounds = (memory_bytes, output_bytes)
     if getattr(_here, "bounds", None) != bounds:
         from executor.blocks.sandbox.guest import Guest  # and with it wasmtime

@@ -16,8 +16,7 @@ from compiler.catalog import CodeKind
 from executor.blocks.sandbox import GuestStopped, Language, Limits
 from executor.blocks.sandbox.exchange import (
     Elsewhere,
-    asked,
-    decode_reply,
+    ask,
     encoded,
     program_result_of,
     request_of,
@@ -63,14 +62,10 @@ class Sandbox:
         self._checker: Guest | None = None
 
     async def evaluate(self, calls: Sequence[Bound], *, now_ms: int, seed: str, owner: str = "") -> list[Any]:
-        """Evaluate expressions in order, all in one guest call and one time budget: one result for each. Where all of
-        them are simple, no guest is needed for the same results.
-
-        A result is the value that JSON.stringify writes: undefined, NaN and infinities are null; a function, a symbol
-        or a BigInt as the result itself is an error. Numbers are doubles: an integer beyond 2^53 that would lose digits
-        on its way in is an error. `owner`: the run; runs take turns. Raises SandboxError: expression_failed,
-        expression_timeout, expression_memory, with the position of the expression in `extra["index"]`;
-        number_inexact."""
+        """Evaluate expressions in order, all in one time budget: one result for each, which is the value that
+        JSON.stringify writes. An integer beyond 2^53 that would lose digits on its way in is an error. `owner`: the
+        run; runs take turns. Raises SandboxError: expression_failed, expression_timeout, expression_memory, with the
+        position of the expression in `extra["index"]`; number_inexact."""
         if not calls:
             return []
         limits = self.limits
@@ -123,15 +118,12 @@ class Sandbox:
         elsewhere: Elsewhere | None = None,
         language: Language = "javascript",
     ) -> tuple[Any, str]:
-        """Run a program (strict mode; `return` gives the result, `await` works) -> (JSON as above, console text). One
-        in Python is the body of a function, without `await`.
-
-        It has no network and no modules, and its timers take no time, so a promise that nothing settles is an error.
-        `timeout_ms` is capped at `limits.code_max_ms` and begins with the program. Cancelling the caller stops it.
-        `owner`: the run; runs take turns, and one run's programs get half of the threads at most. `waiting` is entered
-        until a thread takes the program. `elsewhere`: it runs in the guest of another process, with the same bounds.
-        Raises SandboxError: code_failed, code_timeout, code_memory; `extra["stdout"]` has the printed text, if known;
-        python_missing, number_inexact (JavaScript)."""
+        """Run a program, the body of a function, and return its result and console text. `timeout_ms` is capped at
+        `limits.code_max_ms` and begins with the program. Cancelling the caller stops it. `owner`: the run; runs take
+        turns, and one run's programs get half of the threads at most. `waiting` is entered until a thread takes the
+        program. `elsewhere`: it runs in the guest of another process, with the same bounds. Raises SandboxError:
+        code_failed, code_timeout, code_memory; `extra["stdout"]` has the printed text, if known; python_missing,
+        number_inexact (JavaScript)."""
         limits = self.limits
         if len(code.source.encode("utf-8", "surrogatepass")) > limits.code_source:
             raise SandboxError(too_long(limits.code_source), code="code_failed", stdout="")
@@ -142,8 +134,8 @@ class Sandbox:
         try:
             if elsewhere is None:
                 return await self._program(build, how, owner, waiting, language)
-            request = asked(await asyncio.to_thread(build), memory, limits.output, language, **how)
-            return program_result_of(decode_reply(await elsewhere(request)), limits.depth)
+            where = {"memory_bytes": memory, "output_bytes": limits.output, "language": language}
+            return program_result_of(await ask(elsewhere, await asyncio.to_thread(build), **where, **how), limits.depth)
         except GuestStopped as stop:
             raise stopped(stop.reason, "code", soft_ms, language) from None
 
@@ -155,7 +147,6 @@ class Sandbox:
         waiting: Waiting | None,
         language: Language,
     ) -> tuple[Any, str]:
-        """Run a program in a thread of this process: Python in the same ones as JavaScript. Raises GuestStopped."""
         stop = threading.Event()
 
         def work(guest: Guest) -> tuple[Any, str]:
@@ -174,8 +165,8 @@ class Sandbox:
         return PythonGuest(memory_bytes=self.limits.python_memory, output_bytes=self.limits.output)
 
     def check_syntax(self, source: str, kind: CodeKind) -> str | None:
-        """Return None if `source` parses, else the engine's message. Never runs it. Blocks the caller, for about 0.1
-        ms; Python for 5 ms. Where Python is not built, every source passes."""
+        """Return None if `source` parses, else the engine's message. Blocks the caller for about 0.1 ms; Python for 5.
+        Where Python is not built, every source passes."""
         limits = self.limits
         most = limits.expression_source if kind == "expression" else limits.code_source
         if len(source.encode("utf-8", "surrogatepass")) > most:
@@ -193,9 +184,8 @@ class Sandbox:
         return message
 
     def matches(self, pattern: str, text: str) -> bool:
-        """Return True if this regular expression of JavaScript (flag u, if it is valid with it) matches somewhere in
-        `text`. Blocks the caller, for 100 ms at most. Raises SandboxError: expression_failed (it is not valid),
-        expression_timeout."""
+        """Return True if this regular expression of JavaScript matches somewhere in `text`. Blocks the caller, for 100
+        ms at most. Raises SandboxError: expression_failed (it is not valid), expression_timeout."""
         call = {"s": _MATCH, "v": {"pattern": pattern, "text": text}, "t": {}, "p": False}
         request = encoded({"kind": "expressions", "calls": [call], "seed": (1, 2, 3, 4)})
         try:
@@ -205,14 +195,12 @@ class Sandbox:
         return bool(found == [True])
 
     def _check_python(self, request: bytes) -> bytes:
-        """Raises GuestStopped."""
         try:
             return self._python_guest().call(request, now_ms=0, soft_ms=_PYTHON_CHECK_MS, hard_ms=_PYTHON_CHECK_MS)
         except SandboxError:
             return b"Onull"
 
     def _check(self, request: bytes) -> bytes:
-        """Make a short call of the guest that is kept for checks. Raises GuestStopped."""
         limits = self.limits
         with self._checking:
             if self._checker is None:

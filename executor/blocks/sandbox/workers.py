@@ -25,8 +25,8 @@ T = TypeVar("T")
 
 
 class FairQueue(Generic[T]):
-    """Between threads. Owners that have jobs take turns; of one owner at most `most` jobs are out at the same time, and
-    its own jobs keep their order. Costs the same however many jobs and owners there are."""
+    """A queue between threads. Owners that have jobs take turns; of one owner at most `most` jobs are out at the same
+    time, and its own jobs keep their order. Costs the same however many jobs and owners there are."""
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -71,7 +71,7 @@ class FairQueue(Generic[T]):
                 self._changed.notify_all()
 
     def close(self) -> None:
-        """Close the queue. Queued jobs are still handed out; then `take` returns None to all."""
+        """Close the queue. Queued jobs are still handed out; then `next` returns None to all."""
         with self._changed:
             self._closed = True
             self._changed.notify_all()

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from typing import Final, Literal
 from urllib.parse import quote
@@ -87,7 +87,6 @@ class Connection(Struct, frozen=True, omit_defaults=True):
 
     @property
     def renews(self) -> bool:
-        """True if its token expires, and can be renewed."""
         return self.provider is not None
 
     @property
@@ -96,8 +95,22 @@ class Connection(Struct, frozen=True, omit_defaults=True):
             return "sign_in_again"
         return "sign_in" if self.kind == "oauth2_code" and self.tokens is None else "ready"
 
+    @property
+    def value(self) -> str:
+        """The part that is sent to the service: of one that renews, its token, which must be there."""
+        if not self.renews:
+            return self.secret
+        assert self.tokens is not None
+        return self.tokens.access
+
+    @property
+    def place(self) -> tuple[Literal["header", "query"], str, str]:
+        """The kind of the value's place in a request, the name there, and its prefix."""
+        if self.kind == "api_key":
+            return self.where, self.name, self.prefix
+        return "header", "Authorization", "" if self.kind == "basic" else "Bearer "
+
     def values(self) -> Iterator[tuple[str, str]]:
-        """Yield all secrets in it, each with a label."""
         yield "secret", self.secret
         if self.tokens is not None:
             yield "access", self.tokens.access
@@ -146,39 +159,6 @@ def _basic(both: str) -> str:
     return f"Basic {base64.b64encode(both.encode()).decode()}"
 
 
-def credential_of(
-    name: str,
-    hosts: tuple[str, ...],
-    connection: Connection,
-    handle_of: Callable[[str], str],
-    opened: Opened,
-    redact: Redact,
-) -> Credential:
-    """Return the credential of a connection that has its token, if it needs one. `handle_of` makes the value's
-    handle."""
-    if connection.kind == "api_key":
-        where, header, prefix = connection.where, connection.name, connection.prefix
-    else:
-        where, header, prefix = "header", "Authorization", "" if connection.kind == "basic" else "Bearer "
-    value = connection.secret
-    if connection.renews:
-        assert connection.tokens is not None
-        value = connection.tokens.access
-    return Credential(
-        name,
-        hosts,
-        connection.kind,
-        handle_of(value),
-        connection.username,
-        where,
-        header,
-        prefix,
-        connection.renews,
-        opened,
-        redact,
-    )
-
-
 def is_connection(row: SecretRow) -> bool:
     return row.name.startswith(PREFIX)
 
@@ -189,7 +169,6 @@ def opened(keys: Keys, row: SecretRow) -> Connection:
 
 
 def sealed(keys: Keys, row: SecretRow, connection: Connection) -> SecretRow:
-    """Return the next version of this row."""
     version = row.version + 1
     text = msgspec.json.encode(connection).decode()
     return msgspec.structs.replace(row, version=version, sealed=keys.seal(row.name, version, text), key_id=keys.id)

@@ -1,11 +1,10 @@
 """Credentials of connections, for block calls. An expired token is renewed by one of the processes on the database, and
 the provider's answer is on disk before anyone uses it.
 
-The process that renews has a lease in the row, got by comparing its version; others wait for it. The lease lasts as
-long as a worker's, and is prolonged during the request to the provider. A renewal is a task of its own: the end of an
-attempt does not stop it between the answer of the provider and the database. If the process is killed there, the stored
-refresh token has been used already; a provider that permits each only once then refuses it, and the connection shows
-that people have to sign in again.
+The process that renews has a lease in the row, got by comparing its version; others wait for it. A renewal is a task of
+its own: the end of an attempt does not stop it between the answer of the provider and the database. If the process is
+killed there, a provider that permits each refresh token only once refuses the stored one, and people have to sign in
+again.
 """
 
 from __future__ import annotations
@@ -86,7 +85,6 @@ class Connections:
             task.exception()  # its callers may have left
 
     def _has_ended(self, name: str, connection: Connection, stale: Credential | None) -> bool:
-        """Raises BlockError(connection_needs_sign_in)."""
         if not connection.renews:
             return False
         if connection.problem or (connection.tokens is None and connection.kind == "oauth2_code"):
@@ -162,7 +160,6 @@ class Connections:
         return self._vault.credential(name, row, connection)
 
     async def _marked(self, name: str, before: Tokens | None, why: str) -> BlockError:
-        """Return the error, once the connection has it."""
         log.warning("the connection %s needs a new sign-in: %s", name, why)
         await self._change(name, before, lambda one: replace(one, tokens=None, problem=why, lease=None))
         return needs_sign_in(name, why)

@@ -14,7 +14,6 @@ KEY_BYTES: Final = 32
 
 
 def key_path(database: Path | str) -> Path:
-    """Return `weft.key` beside `weft.db`."""
     return Path(database).with_suffix(".key")
 
 

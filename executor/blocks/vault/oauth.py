@@ -45,7 +45,6 @@ class KnownProvider(Struct, frozen=True, forbid_unknown_fields=True):
 
 @cache
 def known_providers() -> tuple[KnownProvider, ...]:
-    """Return the known providers in the order of lists."""
     data = files(__package__).joinpath("providers.json").read_bytes()
     return msgspec.json.decode(data, type=tuple[KnownProvider, ...])
 
@@ -61,7 +60,6 @@ _CODE: Final = re.compile(r"[a-zA-Z0-9_.-]{1,60}")
 
 
 def sign_in_url(provider: Provider, redirect_uri: str, state: str, verifier: str) -> str:
-    """Return the address at which people sign in."""
     challenge = base64.urlsafe_b64encode(hashlib.sha256(verifier.encode()).digest()).decode().rstrip("=")
     asked = {
         **provider.parameters,
@@ -163,7 +161,6 @@ def _json(body: bytes) -> dict[str, Any]:
 
 
 def _is_token(value: Any) -> bool:
-    """Return True for text that can be in a header."""
     return (
         isinstance(value, str)
         and TOKEN_CHARS_MIN <= len(value) <= TOKEN_CHARS_MAX

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections import ChainMap
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import AbstractContextManager, suppress
-from functools import partial
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -13,7 +13,7 @@ from executor.blocks.http.binding import Rules, RulesOf, bound_to, is_host
 from executor.blocks.http.handles import filled, has_handle, new_handle
 from executor.blocks.http.parts import is_place
 from executor.blocks.vault.command import External, SecretsCommand
-from executor.blocks.vault.connection import PREFIX, Connection, Credential, credential_of, is_connection, opened
+from executor.blocks.vault.connection import PREFIX, Connection, Credential, is_connection, opened
 from executor.blocks.vault.sealing import Keys
 from executor.errors import BlockError, StoreError
 from executor.kernel.store.topics.secrets import SecretRow
@@ -30,9 +30,8 @@ USED_EVERY_MS: Final = 60_000  # the interval between writes of the time of the 
 
 
 class Vault:
-    """The secrets of a process. `values`: of the environment, and handles of the secrets opened so far, which only a
-    client that dials turns into values. `keys` is None if the process has none. `kept`: secrets of the environment,
-    which come before stored ones. `command` is called for names that are neither in the environment nor stored."""
+    """The secrets of a process. `values`: of the environment, and handles of the secrets opened so far. `kept`: secrets
+    of the environment, which come before stored ones. `command` is called for names that are neither."""
 
     def __init__(
         self,
@@ -63,8 +62,7 @@ class Vault:
             self.values.stored[name] = self.handle_of(name, 1, secret.value)
 
     async def learn(self) -> None:
-        """Load the stored secrets before anything is recorded: a value may come back in the answer to a block that does
-        not use it, and in another process than the one that sent it."""
+        """Load the stored secrets before anything is recorded: a value may come back in any answer."""
         try:
             rows = await self._store.list_secrets()
         except StoreError as error:
@@ -83,7 +81,6 @@ class Vault:
         self._redactor.learn_all(known)
 
     def know(self, rows: Iterable[SecretRow]) -> None:
-        """Set the names of the stored secrets."""
         self.names = frozenset(self.kept).union(row.name for row in rows if not is_connection(row))
 
     def is_given(self, name: str) -> bool:
@@ -113,7 +110,6 @@ class Vault:
 
     @property
     def opened_names(self) -> frozenset[str]:
-        """The names of secrets whose handles are in `values`."""
         return frozenset(self.values.stored)
 
     async def open(self, names: Collection[str], elsewhere: Collection[str] = frozenset()) -> RulesOf:
@@ -145,8 +141,7 @@ class Vault:
         return rules
 
     def handle_of(self, name: str, version: int, value: str) -> str:
-        """Return the handle that blocks hold in the place of this value. The last values of a name keep their handles,
-        for attempts that still run with them."""
+        """Return the handle of this value. The last values of a name keep theirs, for attempts that run with them."""
         known = self._handles.setdefault(name, {})
         handle = known.get(value)
         if handle is None:
@@ -158,17 +153,23 @@ class Vault:
         return handle
 
     def credential(self, name: str, row: SecretRow, connection: Connection) -> Credential:
-        """Return the credential of a connection that has its token, if it needs one."""
-        handle_of = partial(self.handle_of, row.name, row.version)
-        return credential_of(name, row.hosts, connection, handle_of, self.opened, self._redactor.redact)
+        return Credential(
+            name,
+            row.hosts,
+            connection.kind,
+            self.handle_of(row.name, row.version, connection.value),
+            connection.username,
+            *connection.place,
+            connection.renews,
+            self.opened,
+            self._redactor.redact,
+        )
 
     def opened(self, handle: str) -> tuple[str, str] | None:
-        """Return the name and the value of a handle."""
         return self._opened.get(handle)
 
     def revealed(self, value: Any, names: Collection[str]) -> Any:
-        """Return a JSON value with values in the places of handles of these names: for blocks of other packages, which
-        dial by themselves."""
+        """Return a JSON value with the values of these names: for blocks of other packages, which dial themselves."""
         match value:
             case str():
                 return filled(value, lambda handle: self._value_for(handle, names)) if has_handle(value) else value
@@ -180,7 +181,6 @@ class Vault:
                 return value
 
     def bound(self, rules: RulesOf) -> AbstractContextManager[None]:
-        """Let clients open the handles of these names, by these rules, inside this context."""
         return bound_to(rules, self.is_in, self.opened, self._redactor.redact)
 
     def _value_for(self, handle: str, names: Collection[str]) -> str:
@@ -201,7 +201,6 @@ class Vault:
         return finder.redact(text) != text
 
     def _take(self, name: str, secret: External) -> Rules:
-        """Store the value of a secret and return its rules. Raises BlockError."""
         what = "has an invalid host" if not all(map(is_host, secret.hosts)) else ""
         what = what or ("has an invalid place" if not all(map(is_place, secret.places)) else "")
         if len(secret.value) < VALUE_CHARS_MIN or what:
@@ -236,16 +235,7 @@ def _check_place_of(name: str, elsewhere: Collection[str]) -> None:
         raise BlockError(message, code="secret_misplaced", retryable=False, hint=hint)
 
 
-class Values(Mapping[str, str]):
+class Values(ChainMap[str, str]):
     def __init__(self, environment: Mapping[str, str]) -> None:
-        self._environment = environment
         self.stored: dict[str, str] = {}
-
-    def __getitem__(self, name: str) -> str:
-        return self._environment[name] if name in self._environment else self.stored[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter({**self.stored, **self._environment})
-
-    def __len__(self) -> int:
-        return len({**self.stored, **self._environment})
+        super().__init__(dict(environment), self.stored)

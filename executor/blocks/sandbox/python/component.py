@@ -1,9 +1,8 @@
 """The guest program of Python as machine code of this machine, in the folder where that of JavaScript is too.
 
 `build` makes it: componentize-py joins CPython, its library and `program/` to a component, and wasmtime compiles that.
-It takes 20 s and 450 MB, so it is done once, in a process of its own (`weft python build`), never in a server; blocks
-wait while it is being done. A server only reads the file, under a name that holds the digest of `program/` and the
-version of wasmtime, if the digest that the file begins with is that of its content.
+It takes 20 s and 450 MB, so it is done once, in a process of its own (`weft python build`), never in a server, which
+only reads the file; blocks wait while it is being done.
 """
 
 from __future__ import annotations
@@ -55,7 +54,6 @@ def component() -> Component:
 
 
 def compiled_file() -> Path | None:
-    """Return its path on this machine, or None without a home directory."""
     folder = cache_folder()
     if folder is None:
         return None
@@ -107,7 +105,6 @@ def _lock_of(file: Path) -> Path:
 
 
 def _locked(path: Path) -> IO[bytes] | None:
-    """Return the file, locked until it is closed, or None if another process has the lock."""
     try:
         import fcntl  # not on every system
     except ImportError:

@@ -48,8 +48,8 @@ class PythonGuest:
         jobs: bool = False,
         should_stop: Callable[[], bool] | None = None,
     ) -> bytes:
-        """Return the answer of `run` in `program/`. As Guest.call: `now_ms` is in the request, there are no jobs, and
-        the time ends with `soft_ms`. Raises GuestStopped, SandboxError(python_missing)."""
+        """Return the answer of `run` in `program/`, as Guest.call does; the time ends with `soft_ms`. Raises
+        GuestStopped, SandboxError(python_missing)."""
         text, linker, program = request.decode(), _linker(), component()
         store = wasmtime.Store(engine())
         watch = _Watch(soft_ms, should_stop)

@@ -2,19 +2,15 @@
 
 `compile_simple` reads a small part of JavaScript: literals, `__v[...]` and `__t[...]` with paths after them,
 comparisons, `&& || ??`, `! typeof`, `?:`, arithmetic. It returns None for a source that has anything else. Every case
-of which this file is not sure raises Unsure: values that are not plain JSON, large values, errors, sums of anything but
-numbers or texts, conversions from one type to another. Then the guest decides; an expression has no effects, so it may
-begin again there. Any addition has to pass tests/unit/executor/blocks/sandbox/test_simple.py, which compares both over
-generated expressions and values.
+of which this file is not sure raises Unsure: values that are not plain JSON, large values, errors, conversions from one
+type to another. Then the guest decides; an expression has no effects, so it may begin again there. Any addition has to
+pass tests/unit/executor/blocks/sandbox/test_simple.py, which compares both over generated expressions and values.
 
 Values are those of Python's JSON, and UNDEFINED. Numbers are int up to 64 bits or finite float: NaN, infinities and
 arithmetic beyond 2^53 are the guest's. Integers that the guest would refuse, because it would change them, are passed
 on and compared as they are. Nothing here distinguishes -0 from 0.
 
-Left out, for the guest: calls, members that objects inherit, assignments, regular expressions, template and object
-literals, bit operations, `in`, `instanceof`, `**`, `?.`, comments, escapes of JavaScript in texts.
-
-`lex` reads tokens, `parse` the grammar, `apply` has what is computed. This file bounds and checks the values.
+`parse` reads the source, `apply` has what is computed. This file bounds and checks the values.
 """
 
 from __future__ import annotations
@@ -25,11 +21,10 @@ from itertools import chain
 from typing import Any, Final
 
 from executor.blocks.sandbox.simple.apply import UNDEFINED, Closure, Unsure, whole
-from executor.blocks.sandbox.simple.lex import is_well_formed
-from executor.blocks.sandbox.simple.parse import SOURCE_MAX, compile_alike, compile_simple
+from executor.blocks.sandbox.simple.parse import SOURCE_MAX, compile_simple, is_well_formed
 from executor.kernel.values.payload import Bound
 
-__all__ = ["Closure", "Closures", "Unsure", "compile_alike", "compile_simple", "evaluate_simple"]
+__all__ = ["Closure", "Closures", "Unsure", "compile_simple", "evaluate_simple"]
 
 # Far below the guest's limits of time and memory, so that its bounds need no imitation.
 _CALLS_MAX: Final = 64
@@ -50,7 +45,6 @@ class Closures:
         self._size = 0
 
     def of(self, source: str) -> Closure | None:
-        """See compile_simple."""
         try:
             return self._kept[source]
         except KeyError:

@@ -36,10 +36,6 @@ def applied(of: Callable[[Any, Any], Any], left: Closure, right: Closure) -> Clo
     return lambda values, texts: of(left(values, texts), right(values, texts))
 
 
-def compared(equal: Callable[[Any, Any], bool], left: Closure, right: Closure, *, negated: bool) -> Closure:
-    return lambda values, texts: equal(left(values, texts), right(values, texts)) is not negated
-
-
 def constant(value: Any) -> Closure:
     return lambda values, texts: value
 
@@ -69,7 +65,6 @@ def item_of(of: Closure, key: Closure) -> Closure:
 
 
 def _get(of: Any, key: Any) -> Any:
-    """`of[key]`."""
     kind, key_kind = type(of), type(key)
     if key_kind is int and key >= 0:
         if kind is list:
@@ -165,6 +160,10 @@ def _loosely_equal(a: Any, b: Any) -> bool:
     return _strictly_equal(a, b)
 
 
+def _unlike(equal: Callable[[Any, Any], bool]) -> Callable[[Any, Any], bool]:
+    return lambda a, b: not equal(a, b)
+
+
 def _relation(holds: Callable[[Any, Any], bool]) -> Callable[[Any, Any], bool]:
     def relation(a: Any, b: Any) -> bool:
         if type(a) is str and type(b) is str:
@@ -230,7 +229,6 @@ def _as_text(value: Any) -> str:
 
 
 def whole(value: float) -> int:
-    """Raises Unsure."""
     if -_SAFE <= value <= _SAFE:
         return int(value)
     raise Unsure
@@ -268,9 +266,9 @@ RELATIONS: Final[Operators] = {
 }
 EQUALITIES: Final[Operators] = {
     "===": _strictly_equal,
-    "!==": _strictly_equal,
+    "!==": _unlike(_strictly_equal),
     "==": _loosely_equal,
-    "!=": _loosely_equal,
+    "!=": _unlike(_loosely_equal),
 }
 SUMS: Final[Operators] = {"+": _add, "-": _arithmetic(operator.sub)}
 PRODUCTS: Final[Operators] = {
@@ -280,4 +278,7 @@ PRODUCTS: Final[Operators] = {
 }
 # Comparisons of values of one type: others raise Unsure.
 ALIKE_RELATIONS: Final[Operators] = {sign: _alike(of) for sign, of in RELATIONS.items()}
-ALIKE_EQUALITIES: Final[Operators] = dict.fromkeys(EQUALITIES, _alike(_strictly_equal))
+_ALIKE_EQUAL = _alike(_strictly_equal)
+ALIKE_EQUALITIES: Final[Operators] = {
+    sign: _unlike(_ALIKE_EQUAL) if sign.startswith("!") else _ALIKE_EQUAL for sign in EQUALITIES
+}

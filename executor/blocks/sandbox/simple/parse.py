@@ -1,13 +1,13 @@
-"""The grammar of simple expressions: from the source to a closure."""
+"""The tokens and the grammar of simple expressions: from the source to a closure."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import json
+import re
 from typing import Any, Final
 
 from executor.blocks.sandbox.simple import apply
-from executor.blocks.sandbox.simple.apply import Closure, Operators
-from executor.blocks.sandbox.simple.lex import END, NotSimple, text_of, tokens_of
+from executor.blocks.sandbox.simple.apply import Closure
 
 SOURCE_MAX: Final = 1024  # characters
 _NESTED_MAX: Final = 24
@@ -15,18 +15,67 @@ _DIGITS_MAX: Final = 15
 _WORDS: Final[dict[str, Any]] = {"true": True, "false": False, "null": None, "undefined": apply.UNDEFINED}
 
 
-def compile_simple(source: str) -> Closure | None:
-    """Compile the expression, or return None if it needs the guest."""
-    return _compiled(source, alike=False)
+_TOKENS_MAX: Final = 200
+_TOKEN: Final = re.compile(
+    r"""[ \t\r\n]*(?:
+      (?P<number>(?:0|[1-9][0-9]{0,14})(?:\.[0-9]{1,6})?(?![\w$.\\]|[^\x00-\x7f]))
+    | (?P<text>
+        "(?:[^"\\\x00-\x1f\u2028\u2029\ud800-\udfff]|\\["\\/bfnrtu])*"
+      | '[^'\\\x00-\x1f\u2028\u2029\ud800-\udfff]*'
+      )
+    | (?P<word>[A-Za-z_$][A-Za-z0-9_$]*(?![\w$\\]|[^\x00-\x7f]))
+    | (?P<sign>
+        ===|!==|==|!=|<=|>=|&&|\|\||\?\?|[()\[\]:.!%]
+      | \?(?!\.)|<(?![<!])|>(?!>)|\+(?!\+)|-(?!-)|\*(?!\*)|/(?![/*])
+      )
+    )""",
+    re.VERBOSE,
+)
+END: Final = ("end", "")
 
 
-def compile_alike(source: str) -> Closure | None:
-    """Like compile_simple, for expressions that decide whether something is safe: a comparison of values of two types,
-    or with null or undefined, raises Unsure."""
-    return _compiled(source, alike=True)
+class NotSimple(Exception):
+    """The expression needs the guest."""
 
 
-def _compiled(source: str, *, alike: bool) -> Closure | None:
+def tokens_of(source: str) -> list[tuple[str, str]]:
+    found: list[tuple[str, str]] = []
+    at, end = 0, len(source.rstrip(" \t\r\n"))
+    while at < end:
+        match = _TOKEN.match(source, at)
+        if match is None or match.lastgroup is None or len(found) >= _TOKENS_MAX:
+            raise NotSimple
+        found.append((match.lastgroup, match[match.lastgroup]))
+        at = match.end()
+    return [*found, END]
+
+
+def text_of(token: str) -> str:
+    """A JSON string is the same in JavaScript; the compiler writes the names of references in double quotes."""
+    if token[0] == "'":
+        return token[1:-1]
+    try:
+        text: str = json.loads(token)
+    except ValueError:
+        raise NotSimple from None
+    if not is_well_formed(text):
+        raise NotSimple
+    return text
+
+
+def is_well_formed(text: str) -> bool:
+    if text.isascii():
+        return True
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def compile_simple(source: str, *, alike: bool = False) -> Closure | None:
+    """Compile the expression, or return None if it needs the guest. `alike` is for expressions that decide whether
+    something is safe: a comparison of values of two types, or with null or undefined, raises Unsure."""
     if len(source) > SOURCE_MAX:
         return None
     try:
@@ -36,14 +85,14 @@ def _compiled(source: str, *, alike: bool) -> Closure | None:
 
 
 class Parser:
-    """Precedence as in the grammar of JavaScript, a method for each level. Raises NotSimple."""
+    """Precedence as in the grammar of JavaScript. Raises NotSimple."""
 
-    def __init__(self, source: str, *, alike: bool = False) -> None:
+    def __init__(self, source: str, *, alike: bool) -> None:
         self._tokens = tokens_of(source)
         self._at = 0
         self._nested = 0
-        self._equalities = apply.ALIKE_EQUALITIES if alike else apply.EQUALITIES
-        self._relations = apply.ALIKE_RELATIONS if alike else apply.RELATIONS
+        compared = (apply.ALIKE_EQUALITIES, apply.ALIKE_RELATIONS) if alike else (apply.EQUALITIES, apply.RELATIONS)
+        self._levels = (*compared, apply.SUMS, apply.PRODUCTS)  # the last binds closest
 
     def whole(self) -> Closure:
         found = self._conditional()
@@ -52,7 +101,6 @@ class Parser:
         return found
 
     def _take(self, *signs: str) -> str | None:
-        """Return the next token, if it is one of these signs."""
         kind, text = self._tokens[self._at]
         if kind != "sign" or text not in signs:
             return None
@@ -77,42 +125,30 @@ class Parser:
 
     def _short(self) -> Closure:
         """`??` does not mix with `&&` and `||`: the rest of such a mixture is not simple."""
-        left = self._equality()
+        left = self._binary()
         if self._take("??"):
-            left = apply.unless_nullish(left, self._equality())
+            left = apply.unless_nullish(left, self._binary())
             while self._take("??"):
-                left = apply.unless_nullish(left, self._equality())
+                left = apply.unless_nullish(left, self._binary())
             return left
         left = self._all(left)
         while self._take("||"):
-            left = apply.either_of(left, self._all(self._equality()))
+            left = apply.either_of(left, self._all(self._binary()))
         return left
 
     def _all(self, left: Closure) -> Closure:
         while self._take("&&"):
-            left = apply.both_of(left, self._equality())
+            left = apply.both_of(left, self._binary())
         return left
 
-    def _chain(self, below: Callable[[], Closure], operators: Operators) -> Closure:
-        left = below()
+    def _binary(self, level: int = 0) -> Closure:
+        if level == len(self._levels):
+            return self._unary()
+        operators = self._levels[level]
+        left = self._binary(level + 1)
         while sign := self._take(*operators):
-            left = apply.applied(operators[sign], left, below())
+            left = apply.applied(operators[sign], left, self._binary(level + 1))
         return left
-
-    def _equality(self) -> Closure:
-        left = self._relation()
-        while sign := self._take(*self._equalities):
-            left = apply.compared(self._equalities[sign], left, self._relation(), negated=sign[0] == "!")
-        return left
-
-    def _relation(self) -> Closure:
-        return self._chain(self._sum, self._relations)
-
-    def _sum(self) -> Closure:
-        return self._chain(self._product, apply.SUMS)
-
-    def _product(self) -> Closure:
-        return self._chain(self._unary, apply.PRODUCTS)
 
     def _unary(self) -> Closure:
         self._nested += 1

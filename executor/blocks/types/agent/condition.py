@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final
 
-from executor.blocks.sandbox.simple import Unsure, compile_alike
+from executor.blocks.sandbox.simple import Unsure, compile_simple
 from executor.kernel.handler.base import Context
 from executor.kernel.values.payload import Bound
 
@@ -59,7 +59,7 @@ async def is_asked(ctx: Context, condition: Bound, schema: Mapping[str, Any], ar
 
 def _compares_alike(condition: Bound, values: Mapping[str, Any]) -> bool | None:
     """Return True if the expression compares only values of one type, or None if it is too complex to analyse."""
-    compute = compile_alike(_ARGUMENTS.sub('__v["\\\\u0000args"]', condition.source))
+    compute = compile_simple(_ARGUMENTS.sub('__v["\\\\u0000args"]', condition.source), alike=True)
     if compute is None:
         return None
     try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import httpcore
 import pytest
 
-from executor.blocks.http.hops import Hop, parse_url
+from executor.blocks.http.exchanges import Hop, parse_url
 from executor.errors import BlockError
 
 

@@ -1,44 +1,29 @@
-"""The part of the sandbox that is JavaScript: it runs once per process, before the memory image is taken.
-
-A prelude evaluates to `[run, finish]`. Both take a text and return a text: `O` + JSON for a result, `E` + JSON
-`{message, memory, index, stdout}` for an error; `finish` puts a `P` in front of that while the program has no result
-and promise jobs may bring it one, and answers `T` + milliseconds when it waits for a timer that is due so long after
-the start of the program. `finish` of a text that is not empty calls that timer first, and then answers `J`: there may
-be promise jobs. No time passes meanwhile: the host moves the clock of the program. The request of `run` is JSON:
-
-    {"kind": "expressions", "calls": [{"s": source, "v": values, "t": texts, "p": it parsed before}], "seed": [4 x u32]}
-        -> O[result, ...]
-    {"kind": "code", "calls": [one], "seed": [4 x u32], "console": characters}  -> O, then `finish` -> O[result, stdout]
-    {"kind": "check", "source": text, "form": "expression" | "code"}  -> Onull | O"message"
-
-Why user text cannot break out of its wrapping. An expression T must parse as `(T)` and as `[T]`: up to its first
-unmatched bracket both read the same tokens, and that bracket would have to be `)` in one and `]` in the other. A body B
-must parse as the body of an arrow function in parentheses and as a method body in a class: if B closed its own brace
-early, the next token would have to be `,` or `)` for the first, and neither can start a class element. `throw 0` before
-the wrapping makes it only parse: nothing after it ever runs.
-
-User code may spoil the built-ins it shares with this file. It can then only spoil its own answer, which the host checks
-like any foreign text; the next evaluation starts from the image again.
-
-The globals of browsers and Node beyond the language are in `javascript/`, one function a file. To compile these takes
-up to 10 ms, and each call would be 20 us slower if they lay in its image. So there are two preludes: in that of `wide`
-they are compiled, for calls whose request has one of the names in it; otherwise they are texts, compiled when a program
-reaches them all the same (as `globalThis["U" + "RL"]`).
-"""
-
-import json
-from pathlib import Path
-from typing import Final
-
-_FILES: Final = {
-    "url": ("URL", "URLSearchParams"),
-    "text": ("TextEncoder", "TextDecoder"),
-    "crypto": ("crypto",),
-    "clone": ("structuredClone",),
-    "dates": ("dates",),
-}
-
-_PRELUDE = r"""
+// The part of the sandbox that is JavaScript: it runs once per process, before the memory image is taken.
+//
+// A prelude evaluates to `[run, finish]`. Both take a text and return a text: `O` + JSON for a result, `E` + JSON
+// `{message, memory, index, stdout}` for an error; `finish` puts a `P` in front of that while the program has no result
+// and promise jobs may bring it one, and answers `T` + milliseconds when it waits for a timer that is due so long after
+// the start of the program. `finish` of a text that is not empty calls that timer first, and then answers `J`: there may
+// be promise jobs. No time passes meanwhile: the host moves the clock of the program. The request of `run` is JSON:
+//
+//     {"kind": "expressions", "calls": [{"s": source, "v": values, "t": texts, "p": it parsed before}], "seed": [4 x u32]}
+//         -> O[result, ...]
+//     {"kind": "code", "calls": [one], "seed": [4 x u32], "console": characters}  -> O, then `finish` -> O[result, stdout]
+//     {"kind": "check", "source": text, "form": "expression" | "code"}  -> Onull | O"message"
+//
+// Why user text cannot break out of its wrapping. An expression T must parse as `(T)` and as `[T]`: up to its first
+// unmatched bracket both read the same tokens, and that bracket would have to be `)` in one and `]` in the other. A body B
+// must parse as the body of an arrow function in parentheses and as a method body in a class: if B closed its own brace
+// early, the next token would have to be `,` or `)` for the first, and neither can start a class element. `throw 0` before
+// the wrapping makes it only parse: nothing after it ever runs.
+//
+// User code may spoil the built-ins it shares with this file. It can then only spoil its own answer, which the host
+// checks like any foreign text; the next evaluation starts from the image again.
+//
+// The globals of browsers and Node beyond the language are in the files beside this one. To compile these takes up to
+// 10 ms, and each call would be 20 us slower if they lay in its image. So there are two preludes: in that of `wide` they
+// are compiled, for calls whose request has one of the names in it; otherwise they are texts, compiled when a program
+// reaches them all the same (as `globalThis["U" + "RL"]`).
 (function () {
 'use strict';
 const parse = JSON.parse, stringify = JSON.stringify, text = String, script = eval;
@@ -233,19 +218,3 @@ function finish(due) {
 }
 return [run, finish];
 })()
-"""
-
-
-GLOBALS: Final = tuple(name.encode() for names in _FILES.values() for name in names)
-
-
-def prelude(*, wide: bool) -> str:
-    """`wide`: with `javascript/` compiled."""
-    folder = Path(__file__).parent / "javascript"
-    lines: list[str] = []
-    for file, names in _FILES.items():
-        text = (folder / f"{file}.js").read_text(encoding="ascii")
-        text = "\n".join(line.strip() for line in text.splitlines() if not line.lstrip().startswith("//"))
-        lines.append(f"const make_{file} = {text if wide else json.dumps(text)};")
-        lines += [f"offer('{name}', make_{file});" for name in names]
-    return _PRELUDE.replace("$OFFERS", "\n".join(lines))

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator
 import httpcore
 import pytest
 
-from executor.blocks.http.response import PACKED_FILES_MAX, read_body
+from executor.blocks.http.backend import PACKED_FILES_MAX, read_body
 from executor.errors import BlockError
 
 TEXT = b"hello world, " * 20
