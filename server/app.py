@@ -38,7 +38,7 @@ from server.api.demo import Calls
 from server.http.auth import Auth, watch_streams
 from server.http.rates import HookRates, LinkRates
 from server.http.security import Guard
-from server.http.sse import Streams
+from server.http.streams import Streams
 from server.http.table import routes
 from server.keys import old_secrets, read_secret, secrets_command
 from server.metrics.collect import ProcessMeters

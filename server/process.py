@@ -37,7 +37,7 @@ from server.app import create_app, own_blocks
 from server.http.auth import Auth
 from server.http.connections import Connection, Connections
 from server.http.security import Proxies, warn_of_open_bind
-from server.http.sse import Streams
+from server.http.streams import Streams
 from server.keys import with_token
 from server.leave import StopSignals, leave
 from server.logs import keep_from_log, log_to_stderr

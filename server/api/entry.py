@@ -8,11 +8,12 @@ from importlib import import_module
 from starlette.responses import RedirectResponse, Response
 
 from executor.errors import Conflict, NotFound
-from executor.kernel.store.topics.audit import Act, acting
+from executor.kernel.process.acting import Act, acting
 from server import ui
 from server.api.server import LoginRequest, SessionsEnded, SignedIn, SignInLink
-from server.http.auth import CODE_S, Principal
+from server.http.auth import CODE_S
 from server.http.errors import BodyInvalid, Unauthorized
+from server.http.principal import Principal
 from server.http.response import Json
 from server.http.table import Call, Routes, RouteSpec
 from server.oidc.people import NotAdmitted, admit

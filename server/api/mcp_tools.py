@@ -16,12 +16,11 @@ from msgspec import Meta, Struct
 from compiler.diagnostics import CompileError
 from compiler.schema import schema_error
 from executor.errors import BadRequest, NotFound, NotYours, WeftError
+from executor.kernel.process.acting import Act, Role, acting
 from executor.kernel.process.threads import aside
 from executor.kernel.run.answers import needs_sign_in
 from executor.kernel.run.imports import as_ours
 from executor.kernel.store.statements import RunStatus
-from executor.kernel.store.topics.audit import Act, acting
-from executor.kernel.store.topics.people import Role
 from executor.kernel.store.topics.workflows import WorkflowRow
 from executor.kernel.values.coerce import FIELD_TYPES
 from executor.kernel.values.files import FORMAT
@@ -29,8 +28,9 @@ from executor.kernel.values.run_input import FILE
 from executor.service.topics.waits import WaitFilter
 from executor.service.views import WaitView
 from server.api.runs import IDEMPOTENCY_KEY_MAX, run_summary, run_urls, wait_for
-from server.http.auth import ANYONE, without_links
+from server.http.auth import ANYONE
 from server.http.errors import Forbidden, status_of
+from server.http.principal import without_links
 from server.http.request import convert
 from server.http.response import to_json
 from server.http.table import Call

@@ -9,11 +9,14 @@ import orjson
 from msgspec import Meta, Struct
 
 from executor.errors import BadRequest, Conflict, LimitExceeded, NotFound
+from executor.kernel.process.acting import Role
 from executor.kernel.store.topics.audit import FIRST_HASH, AuditFilter, AuditRow, hash_of
-from executor.kernel.store.topics.people import TOKENS_MAX, USERS_MAX, PersonRole, Role, SessionRow, TokenRow, UserRow
+from executor.kernel.store.topics.people import TOKENS_MAX, USERS_MAX, PersonRole, SessionRow, TokenRow, UserRow
 from server.api.server import SessionsEnded
-from server.http.auth import CODE_S, FIRST_ADMIN, KEY, new_token
-from server.http.auth import hash_of as hash_of_secret
+from server.http.auth import CODE_S
+from server.http.credentials import KEY, new_token
+from server.http.credentials import hash_of as hash_of_secret
+from server.http.principal import FIRST_ADMIN
 from server.http.response import PAGE_MAX, USER_ID
 from server.http.table import Call, Routes, RouteSpec
 

@@ -12,14 +12,15 @@ from msgspec.structs import replace
 from starlette.responses import Response
 
 from executor.errors import AlreadyAnswered, AnswerInvalid, Conflict, NotFound, NotYours, SignInRequired
+from executor.kernel.process.acting import Act, Reach, acting
 from executor.kernel.run.answers import needs_sign_in
-from executor.kernel.store.topics.audit import Act, Reach, acting
 from executor.service.views import WaitView, view_of
 from server import ui
 from server.api.waits import AnswerRequest, PublicWait, too_late
-from server.http.auth import HINT, Principal
+from server.http.auth import HINT
 from server.http.errors import UnsupportedMedia, problem
 from server.http.multipart import FORM_MEDIAS, posted
+from server.http.principal import Principal
 from server.http.request import parse_json, read_as, read_bytes
 from server.http.table import Call, Routes, RouteSpec
 from server.pages import entry

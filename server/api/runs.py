@@ -26,8 +26,8 @@ from executor.service.views import (
     view_of,
 )
 from server.api.events import open_stream
-from server.http.auth import without_links
 from server.http.errors import TooManyStreams
+from server.http.principal import without_links
 from server.http.response import (
     PAGE_MAX,
     WAIT_S_MAX,

@@ -14,8 +14,8 @@ from executor.kernel.store.topics.waits import WaitStatus
 from executor.service.topics.waits import WaitFilter
 from executor.service.views import SignalView, WaitShown, WaitView, view_of
 from server.api.runs import KEY, idempotency_key
-from server.http.auth import without_links
 from server.http.errors import Forbidden
+from server.http.principal import without_links
 from server.http.response import PAGE_MAX, Json, PersonName, ShortText, capped
 from server.http.table import Call, Link, Routes, RouteSpec
 

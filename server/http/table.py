@@ -37,19 +37,19 @@ from starlette.routing import BaseRoute, Match, NoMatchFound, Route
 from starlette.types import Receive, Scope, Send
 
 from executor.errors import ReadOnly, WeftError
+from executor.kernel.process.acting import Act, Role, acting, present_act
 from executor.kernel.process.observe import parent_of, with_parent
 from executor.kernel.process.tracing import Served
 from executor.kernel.store.patience import patience
-from executor.kernel.store.topics.audit import Act, acting, present_act
-from executor.kernel.store.topics.people import Role
 from executor.open.engine import Engine
-from server.http.auth import ANYONE, Auth, Principal
+from server.http.auth import ANYONE, Auth
 from server.http.errors import Forbidden, status_of
+from server.http.principal import Principal
 from server.http.rates import HookRates, LinkRates
 from server.http.request import read_as, read_query
 from server.http.response import Json
 from server.http.security import ACTOR, ROUTE
-from server.http.sse import Streams
+from server.http.streams import Streams
 from server.metrics.collect import ProcessMeters
 from server.oidc.provider import SignIn
 from server.settings import Limits, Settings

@@ -16,7 +16,8 @@ from typing import Any, Protocol, TypeVar
 
 from executor.errors import StoreError
 from executor.kernel.read.find import find_run
-from executor.kernel.read.hub import Bell, Hub, size_of
+from executor.kernel.read.hub import Hub, size_of
+from executor.kernel.read.watchers import Bell
 from executor.kernel.store.run_rows import Record, RunRow
 from executor.kernel.store.statements import TERMINAL
 from executor.kernel.store.topics.store import Store

@@ -18,7 +18,7 @@ from executor.errors import Fenced
 from executor.kernel.core import commands as c
 from executor.kernel.core.decide import ATTEMPT_ENDED
 from executor.kernel.core.state import RunPhase
-from executor.kernel.read.hub import DELTAS_MAX
+from executor.kernel.read.live_texts import DELTAS_MAX
 from executor.kernel.run.loaded import LoadedRun
 from executor.kernel.run.recorder import Recorder
 from executor.kernel.run.results import Arrivals, Result

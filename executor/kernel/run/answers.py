@@ -11,8 +11,8 @@ from msgspec import Struct
 from executor.errors import AnswerInvalid, BadRequest, BlockError, NotYours, SignInRequired
 from executor.kernel.core.events import ErrorInfo
 from executor.kernel.core.messages import Answer, Withdrawn
+from executor.kernel.process.acting import Role, includes
 from executor.kernel.run.new_run import BOUNDS_HINT, mismatch
-from executor.kernel.store.topics.people import Role, includes
 from executor.kernel.store.topics.store import Store
 from executor.kernel.store.topics.waits import WaitRow
 from executor.kernel.values.payload import encode

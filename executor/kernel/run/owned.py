@@ -7,8 +7,8 @@ from collections.abc import Awaitable, Callable, Sized
 from typing import Protocol
 
 from compiler.plan import Plan
-from executor.kernel.read.hub import Watchers
 from executor.kernel.read.peers import DUE, FAMILY, INBOX, LEFT, Peers
+from executor.kernel.read.watchers import Watchers
 from executor.kernel.run.awaited import AwaitedRun
 from executor.kernel.store.run_rows import NewRun, RunRow
 from executor.kernel.store.topics.waits import Answered, WaitRow

@@ -17,8 +17,8 @@ from typing import Final, NamedTuple
 
 from executor.errors import BlockError, Fenced, StoreError
 from executor.kernel.process.repeated import OUTAGE
-from executor.kernel.read.hub import Bell
 from executor.kernel.read.peers import PLACES, Peers
+from executor.kernel.read.watchers import Bell
 from executor.kernel.store.topics.places import Ask, Assigned
 from executor.kernel.store.topics.store import Store
 

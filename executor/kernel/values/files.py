@@ -28,7 +28,7 @@ from msgspec import Struct
 
 from compiler.references import escape
 from executor.errors import BadRequest, BlockError, FileNotYours, LimitExceeded, NotFound, StoreError
-from executor.kernel.store.topics.audit import Reach, present_reach
+from executor.kernel.process.acting import Reach, present_reach
 from executor.kernel.store.topics.contents import (
     FILES_MAX,
     PART_BYTES,

@@ -10,7 +10,8 @@ from executor.kernel.journal.codec import data_of, key_of
 from executor.kernel.journal.reader import output_of
 from executor.kernel.read.cursor import CommitPoll, Cursor, Pages
 from executor.kernel.read.find import existing_run, find_run
-from executor.kernel.read.hub import Bell, Deltas
+from executor.kernel.read.live_texts import Deltas
+from executor.kernel.read.watchers import Bell
 from executor.kernel.store.run_rows import EventFilter, Record
 from executor.kernel.store.topics.store import Store
 from executor.service.parts import Parts

@@ -30,10 +30,10 @@ from executor.kernel.core.state import DECIDED, RunPhase, State
 from executor.kernel.journal.codec import Codec, data_of
 from executor.kernel.journal.given import ASKS, answers_in, below, bounds_of, is_changed_for, is_same
 from executor.kernel.journal.reader import output_of, read
+from executor.kernel.process.acting import present_actor
 from executor.kernel.run.links import Links
 from executor.kernel.run.new_run import new_run_id, placement_of
 from executor.kernel.store.run_rows import NewRun, Record, RunRow
-from executor.kernel.store.topics.audit import present_actor
 from executor.kernel.store.topics.inbox import SignalRow
 from executor.kernel.store.topics.store import Store
 from executor.kernel.store.topics.waits import WaitRow

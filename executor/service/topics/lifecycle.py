@@ -24,12 +24,12 @@ from executor.kernel.journal.codec import Codec, data_of
 from executor.kernel.journal.given import Continued, is_same, kept
 from executor.kernel.journal.projection import decision
 from executor.kernel.journal.reader import load_plan, read
+from executor.kernel.process.acting import present_actor
 from executor.kernel.read.find import existing_run, find_version
 from executor.kernel.run.move import Misfit, fit
 from executor.kernel.run.new_run import Origin, check_input, new_run, new_run_id, request_hash
 from executor.kernel.store.run_rows import Record, RunRow
 from executor.kernel.store.statements import TERMINAL
-from executor.kernel.store.topics.audit import present_actor
 from executor.kernel.store.topics.store import Store
 from executor.service.parts import Parts
 from executor.service.topics.forks import beginning, fork

@@ -20,6 +20,7 @@ from executor.kernel.core import facts as f
 from executor.kernel.core.messages import Cancel, encode
 from executor.kernel.journal.codec import keep_plan
 from executor.kernel.journal.reader import load_plan
+from executor.kernel.process.acting import present_actor
 from executor.kernel.read.cursor import Ends
 from executor.kernel.read.find import SharedRows, existing_run, find_run, find_version
 from executor.kernel.run.awaited import AwaitedRun
@@ -27,7 +28,6 @@ from executor.kernel.run.compiler import plan_of
 from executor.kernel.run.new_run import Origin, check_input, new_run, new_run_id, origin_of, request_hash
 from executor.kernel.store.run_rows import NewRun, RunRow
 from executor.kernel.store.statements import TERMINAL, RunStatus
-from executor.kernel.store.topics.audit import present_actor
 from executor.kernel.store.topics.drafts import DraftHead
 from executor.kernel.store.topics.workflows import WorkflowRow
 from executor.kernel.worker.pressure import Pressure

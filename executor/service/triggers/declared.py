@@ -24,11 +24,11 @@ from compiler.references import escape
 from executor.blocks.types.form_trigger import WAIT_S
 from executor.blocks.types.webhook import HEADER_NAME
 from executor.errors import BadRequest, Conflict, InputInvalid
+from executor.kernel.process.acting import present_actor
 from executor.kernel.process.threads import aside
 from executor.kernel.read.find import find_version
 from executor.kernel.run.imports import as_ours
 from executor.kernel.run.new_run import check_input
-from executor.kernel.store.topics.audit import present_actor
 from executor.kernel.store.topics.schedules import CatchUp, Origin, Overlap, ScheduleRow
 from executor.kernel.store.topics.webhooks import Auth, Respond, WebhookRow
 from executor.kernel.store.topics.workflows import VERSION_MAX, Declared

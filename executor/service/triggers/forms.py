@@ -12,8 +12,8 @@ from typing import Any, Final
 from msgspec import Struct
 
 from executor.errors import BadRequest, Fenced
+from executor.kernel.process.acting import Reach
 from executor.kernel.run.new_run import check_input
-from executor.kernel.store.topics.audit import Reach
 from executor.kernel.store.topics.webhooks import WebhookRow
 from executor.service.parts import Parts
 from executor.service.triggers.declared import FORM, StartOf

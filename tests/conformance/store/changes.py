@@ -12,6 +12,7 @@ from typing import Any, Final
 import msgspec
 from msgspec.structs import replace
 
+from executor.kernel.process.acting import Act, acting
 from executor.kernel.store.run_rows import Append, NewRun
 from executor.kernel.store.sqlite.writer import ping
 from executor.kernel.store.statements import as_list
@@ -39,7 +40,6 @@ from executor.kernel.store.topics import (
     workflows,
 )
 from executor.kernel.store.topics.alerts import AlertChannel, AlertRow
-from executor.kernel.store.topics.audit import Act, acting
 from executor.kernel.store.topics.cache import CacheRow
 from executor.kernel.store.topics.connectors import ConnectorRow
 from executor.kernel.store.topics.contents import FileHead, key_of

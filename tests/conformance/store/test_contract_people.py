@@ -7,8 +7,9 @@ import pytest
 from msgspec.structs import replace
 
 from executor.errors import Conflict
-from executor.kernel.store.topics.audit import FIRST_HASH, Act, AuditFilter, AuditHead, acting, hash_of
-from executor.kernel.store.topics.people import CODES_MAX, ROLES, SessionRow, TokenRow, UserRow, includes
+from executor.kernel.process.acting import ROLES, Act, acting, includes
+from executor.kernel.store.topics.audit import FIRST_HASH, AuditFilter, AuditHead, hash_of
+from executor.kernel.store.topics.people import CODES_MAX, SessionRow, TokenRow, UserRow
 from executor.kernel.store.topics.store import Store
 from tests.support.rows import T0, new_run
 

@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 from msgspec.structs import replace
 
+from executor.kernel.process.acting import Role, present_act
 from executor.kernel.store.topics.audit import (
     EVERY_ROW,
     FIRST_HASH,
@@ -15,9 +16,8 @@ from executor.kernel.store.topics.audit import (
     AuditRow,
     chained,
     has_changed,
-    present_act,
 )
-from executor.kernel.store.topics.people import CODES_MAX, TOKENS_MAX, USERS_MAX, Role, TokenRow, UserRow
+from executor.kernel.store.topics.people import CODES_MAX, TOKENS_MAX, USERS_MAX, TokenRow, UserRow
 from tests.support.changes import audited
 from tests.support.model_store.sessions import ModelSessions
 

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Callable
 from typing import Any, Final, TypeVar
 
 import msgspec
 import orjson
 from msgspec import Struct
 
+from executor.kernel.process.acting import Act
 from executor.kernel.store.statements import columns, insert
 from executor.kernel.store.tx import Readers, Tx
 
@@ -51,54 +50,6 @@ class AuditHead(Struct, frozen=True):
     hash: str
 
 
-class Reach(Struct, frozen=True):
-    """The files that a restricted caller may use: those that runs of `workflows` hold, and those that one of
-    `uploaders` has stored, which the caller proves."""
-
-    workflows: tuple[str, ...] = ()
-    uploaders: tuple[str, ...] = ()
-
-
-class Act(Struct, eq=False):
-    """The act under way, until `acting` ends: `actor`, `via`, `action`, `object` and more in `detail`. The first
-    audited change that it makes has a row; its others need none once that is on disk (`is_recorded`). `person` is the
-    user whose token the actor is. `reach` are the files that its data may name, or None for all."""
-
-    actor: str
-    via: str
-    action: str
-    object: str
-    at_ms: int
-    detail: str = ""
-    person: str = ""
-    reach: Reach | None = None
-    is_recorded: bool = False
-    is_over: bool = False
-
-    def __post_init__(self) -> None:
-        self.person = self.person or self.actor
-
-
-_act: ContextVar[Act | None] = ContextVar("act", default=None)
-
-
-@contextmanager
-def acting(act: Act) -> Iterator[Act]:
-    """Attribute what is submitted inside to the actor of `act`. A task that is begun inside and outlives it is not."""
-    reset = _act.set(act)
-    try:
-        yield act
-    finally:
-        act.is_over = True
-        _act.reset(reset)
-
-
-def present_act() -> Act | None:
-    """Return the present act, or None if the server acts for itself or the audit row is written."""
-    act = _act.get()
-    return None if act is None or act.is_over or act.is_recorded else act
-
-
 def chained(before: str, n: int, act: Act) -> AuditRow:
     """Return row number `n`, after one with the hash `before`."""
     row = AuditRow(n, act.at_ms, act.actor, act.via, act.action, act.object, act.detail, "")
@@ -117,18 +68,6 @@ def has_changed(result: object) -> bool:
         return result[-1]
     won = getattr(result, "won", None)
     return won if isinstance(won, bool) else result is not None and result is not False and result != 0
-
-
-def present_actor() -> str | None:
-    """Return who acts now, whether or not there is a row about it, or None for the server itself."""
-    act = _act.get()
-    return None if act is None or act.is_over else act.person
-
-
-def present_reach() -> Reach | None:
-    """Return the reach of who acts now, or None for all files."""
-    act = _act.get()
-    return None if act is None or act.is_over else act.reach
 
 
 T = TypeVar("T")

@@ -7,21 +7,15 @@ from typing import Final, Literal, get_args
 from msgspec import Struct
 from msgspec.structs import asdict
 
+from executor.kernel.process.acting import Role
 from executor.kernel.store.statements import columns, insert
 from executor.kernel.store.tx import Readers, Tx
 
 PersonRole = Literal["viewer", "approver", "editor", "admin"]
 PEOPLE_ROLES: Final[tuple[PersonRole, ...]] = get_args(PersonRole)
-Role = Literal["metrics", "viewer", "approver", "editor", "admin"]  # `metrics`: of tokens alone
-ROLES: Final[tuple[Role, ...]] = get_args(Role)  # each may do what those before it may
 USERS_MAX: Final = 10_000
 TOKENS_MAX: Final = 10_000
 CODES_MAX: Final = 1_000
-
-
-def includes(role: Role, needed: Role) -> bool:
-    """Returns True if `role` may do all that `needed` may."""
-    return ROLES.index(role) >= ROLES.index(needed)
 
 
 class UserRow(Struct, frozen=True):

@@ -15,7 +15,7 @@ from mcp.client.streamable_http import streamable_http_client
 from msgspec.structs import replace
 from starlette.applications import Starlette
 
-from executor.kernel.store.topics.people import ROLES, Role, includes
+from executor.kernel.process.acting import ROLES, Role, includes
 from executor.open.engine import Engine
 from server.api.mcp_tools import tool_name
 from server.app import create_app

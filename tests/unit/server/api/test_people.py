@@ -20,7 +20,7 @@ from executor.kernel.store.topics.people import SessionRow
 from executor.open.engine import Engine
 from server.api import TABLE
 from server.app import create_app
-from server.http.auth import id_in, new_token
+from server.http.credentials import id_in, new_token
 from server.http.rates import NOTED, NOTED_IN_ALL, LoginRates, Refusals
 from server.settings import Settings
 from tests.support.documents import connector, in_a_row

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from executor.kernel.store.topics.audit import Act, acting
+from executor.kernel.process.acting import Act, acting
 from executor.open.engine import Engine
 
 

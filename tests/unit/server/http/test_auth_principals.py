@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 from starlette.applications import Starlette
 
-from executor.kernel.store.topics.people import ROLES, Role, includes
+from executor.kernel.process.acting import ROLES, Role, includes
 from executor.open.engine import Engine
 from server.api import TABLE
 from server.app import create_app

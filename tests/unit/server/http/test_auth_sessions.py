@@ -14,7 +14,8 @@ from starlette.applications import Starlette
 
 from executor.open.engine import Engine
 from server.app import create_app
-from server.http.auth import AGE_MS, IDLE_MS, SEE_EVERY_MS, Auth
+from server.http.auth import Auth
+from server.http.credentials import AGE_MS, IDLE_MS, SEE_EVERY_MS
 from server.http.errors import TooManyTries
 from server.http.rates import LOGINS, LOGINS_IN_ALL, LoginRates
 from server.settings import Settings

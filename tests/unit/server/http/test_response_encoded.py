@@ -4,7 +4,7 @@ import orjson
 
 from executor.kernel.store.run_rows import Record
 from server.http.response import encode_record
-from server.http.sse import ChunkCache
+from server.http.streams import ChunkCache
 
 
 def test_a_record_as_an_event() -> None:

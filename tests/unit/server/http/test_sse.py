@@ -16,7 +16,8 @@ from starlette.types import Message
 from executor.kernel.store.run_rows import RunRow
 from executor.open.engine import Engine
 from server.http.errors import TooManyStreams, status_of
-from server.http.sse import PING, RETRY_HINT, EventStream, Streams
+from server.http.sse import PING, RETRY_HINT, EventStream
+from server.http.streams import Streams
 from server.settings import Limits, Settings
 from tests.support.until import until
 
@@ -199,7 +200,7 @@ async def test_closing_ends_all_streams_properly(engine: Engine, streams: Stream
 async def test_a_reader_that_takes_nothing_is_cut_off_when_the_server_stops(
     engine: Engine, streams: Streams, waiting: RunRow, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("server.http.sse.CLOSE_S", 0.05)
+    monkeypatch.setattr("server.http.streams.CLOSE_S", 0.05)
     reader = Reader(stall=1)
     task = asyncio.create_task(stream(engine, streams, waiting)(SCOPE, reader.receive, reader.send))
     await reader.until(lambda data: RETRY_HINT in data)

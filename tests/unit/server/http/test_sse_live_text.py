@@ -11,10 +11,12 @@ import orjson
 import pytest
 from msgspec.structs import replace
 
-from executor.kernel.read.hub import Deltas, Hub
+from executor.kernel.read.hub import Hub
+from executor.kernel.read.live_texts import Deltas
 from executor.open.engine import Engine
 from server.client.sse_parser import SseParser
-from server.http.sse import Streams, _parted
+from server.http.sse import _parted
+from server.http.streams import Streams
 from server.settings import Limits
 from tests.support.blocks import Speak
 from tests.support.documents import in_a_row

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 from msgspec.structs import replace
 
-from server.http.sse import PINGS_MAX, Place, Streams
+from server.http.streams import PINGS_MAX, Place, Streams
 from server.settings import Limits
 from tests.support.until import until
 

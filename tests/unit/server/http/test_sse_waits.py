@@ -12,7 +12,8 @@ from executor.kernel.read import cursor as journal_cursor
 from executor.kernel.read.cursor import Cursor, Pages
 from executor.kernel.read.hub import Hub
 from executor.kernel.store.run_rows import Record, RunRow
-from server.http.sse import PING, RETRY_HINT, ChunkCache, JournalFrames, Place, _frames
+from server.http.sse import PING, RETRY_HINT, JournalFrames, _frames
+from server.http.streams import ChunkCache, Place
 from tests.unit.executor.service.views.test_run import run_row
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from executor.kernel.read.hub import TEXT_MAX, TOTAL_MAX, Hub, LiveTexts
+from executor.kernel.read.hub import Hub
+from executor.kernel.read.live_texts import TEXT_MAX, TOTAL_MAX, LiveTexts
 
 
 async def test_a_reader_who_comes_later_has_it_from_its_beginning() -> None:

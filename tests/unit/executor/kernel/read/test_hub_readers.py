@@ -9,7 +9,8 @@ import pytest
 
 from executor.kernel.read import cursor as lookout_module
 from executor.kernel.read.cursor import CommitPoll
-from executor.kernel.read.hub import Bell, Hub
+from executor.kernel.read.hub import Hub
+from executor.kernel.read.watchers import Bell
 from tests.support.model_store.store import ModelStore
 from tests.support.until import until
 from tests.unit.executor.kernel.read.test_hub_tail import records, seqs

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import asyncio
 
-from executor.kernel.read.hub import Watchers
+from executor.kernel.read.watchers import Watchers
 
 
 async def test_all_watchers_of_a_run_are_signalled_once() -> None:

@@ -10,9 +10,9 @@ import orjson
 import pytest
 
 from executor.errors import BlockError
+from executor.kernel.process.acting import Act, acting
 from executor.kernel.run.children import EVERY_MS, next_run_id
 from executor.kernel.store.postgres.store import PostgresStore
-from executor.kernel.store.topics.audit import Act, acting
 from executor.open.engine import Engine
 from executor.service.views import RunView
 from tests.support.blocks import Hold, Probe
