@@ -63,8 +63,7 @@ def _within(path: Path, abort: AbortKey) -> bool:
 
 
 def _subtree(plan: Plan, state: State, abort: AbortKey) -> list[Path]:
-    """Return the open scopes of an aborted subtree, outer ones first, without its cleanups. Costs what they have nodes,
-    however many others are open."""
+    """Return the open scopes of an aborted subtree, outer ones first, without its cleanups."""
     outer, region, index = abort
     branch = ROOT if abort == ROOT_ABORT else (*outer, (region, index))
     found = _open_scopes(plan, state, outer, region) if index < 0 else [branch] if branch in state.scopes else []
@@ -76,7 +75,6 @@ def _subtree(plan: Plan, state: State, abort: AbortKey) -> list[Path]:
 
 
 def _open_scopes(plan: Plan, state: State, path: Path, body: int) -> list[Path]:
-    """Return the open scopes of one container."""
     container = state.containers.get((path, body))
     if container is None:
         return []
@@ -106,8 +104,8 @@ def _inside(plan: Plan, inner: AbortKey, outer: AbortKey) -> bool:
 
 
 def drained_one(plan: Plan, state: State, path: Path) -> None:
-    """An attempt, wait or cleanup of a dead scope is over. It counts in the outermost abort around it that is not
-    outside a cleanup around it."""
+    """An attempt, wait or cleanup of a dead scope is over: count it in the outermost abort inside the cleanup around
+    it."""
     if not state.aborts:
         return
     around = 0
@@ -179,8 +177,7 @@ def owes_cleanup(plan: Plan, state: State, key: ContainerKey) -> bool:
 
 
 def cleanup_over(plan: Plan, state: State, path: Path, region: int, error: ErrorInfo | None) -> None:
-    """End a cleanup. What follows is what would have followed without it; its own error counts if there was none
-    before."""
+    """End a cleanup. Its own error counts if there was none before."""
     key = (path, plan.regions[region].end)
     state.cleanups.pop(key, None)
     if plan.regions[0].cleanup == region:

@@ -44,8 +44,7 @@ Command = RunNode | CancelNode | SetTimer | Park | Finish
 
 
 def commands_of(plan: Plan, state: State, events: Iterable[e.Event]) -> list[Command]:
-    """Return the commands for the runtime after these events are committed, in order. `state` is the state after
-    them."""
+    """Return what to do once these events are committed. `state` is the state after them."""
     out: list[Command] = []
     for event in events:
         kind = type(event)
@@ -84,8 +83,7 @@ def commands_of(plan: Plan, state: State, events: Iterable[e.Event]) -> list[Com
 
 
 def outstanding(plan: Plan, state: State) -> list[Command]:
-    """Return, after a crash, the attempts without an end (the runtime turns each into AttemptLost) and the timers to
-    set."""
+    """Return, after a crash, the attempts without an end and the timers to set."""
     out: list[Command] = [RunNode(key, attempt) for key, attempt in state.running.items()]
     out += [SetTimer(key, attempt, due_ms) for key, (attempt, due_ms) in state.retries.items()]
     out += [SetTimer(key, 0, due_ms) for key, due_ms in state.cleanups.items()]

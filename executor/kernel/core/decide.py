@@ -60,8 +60,7 @@ ATTEMPT_ENDED = (
 
 
 def decide(plan: Plan, state: State, fact: f.Fact) -> list[e.Event]:
-    """Events that follow from `fact`, already applied to `state`. Stale facts (an attempt that is over, a wait that is
-    closed, a timer before its time) give no events."""
+    """Return the events that follow from `fact`, already applied to `state`; none if the fact is stale."""
     if state.phase is _FINISHED:
         return []
     turn = Turn(plan, state, fact.at_ms)
@@ -71,12 +70,10 @@ def decide(plan: Plan, state: State, fact: f.Fact) -> list[e.Event]:
 
 
 def first_event(start: f.StartRequested) -> e.RunStarted:
-    """Return the first event of a new run."""
     return e.RunStarted(start.run, 1, start.reuse, start.stop_after, start.source_run, start.by)
 
 
 def _record(turn: Turn, fact: f.Fact) -> bool:
-    """Record the events of `fact`. Returns False if it is stale."""
     state = turn.state
     if isinstance(fact, ATTEMPT_ENDED):  # by far the most frequent
         if state.running.get(fact.key) != fact.attempt:
@@ -279,7 +276,6 @@ def _start_ready(turn: Turn) -> None:
 
 
 def _start(turn: Turn, key: NodeKey, attempt: int) -> bool:
-    """Start a node. Returns False if the run's budget of executions is used up: the run fails."""
     limit = turn.plan.settings.max_executions
     used_up = turn.state.executed >= limit and turn.plan.nodes[key[1]].sentinel is None
     if used_up and not turn.plan.in_cleanup(key[0]):
@@ -310,8 +306,7 @@ def _start_due_retries(turn: Turn) -> None:
 
 
 def _must_wait(turn: Turn, key: NodeKey) -> bool:
-    """Returns True if the node would end the run, and another that ends it is running. The first of them decides
-    how the run ends."""
+    """Returns True if the node would end the run while another that ends it is running: the first one decides."""
     nodes = turn.plan.nodes
     return nodes[key[1]].ends_run and any(nodes[other[1]].ends_run for other in turn.state.running)
 

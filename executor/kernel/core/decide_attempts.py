@@ -64,15 +64,14 @@ def erred(
 
 
 def deferred_pause_ms(asked_ms: int | None, back_off_ms: int, times: int, waited_ms: int) -> int | None:
-    """Return the pause in ms before an attempt that does not count as a failed one, or None if it counts. `asked_ms` is
-    the pause that the other side asked for; `times` and `waited_ms` are what the node has had already."""
+    """Return the pause before an attempt that does not count as a failed one, or None if it counts."""
     pause_ms = back_off_ms if asked_ms is None else max(asked_ms, DEFERRED_PAUSE_MIN_MS)
     return None if times >= DEFERRED_MAX or waited_ms + pause_ms > DEFERRED_TOTAL_MS else pause_ms
 
 
 def delay_ms(retry: Retry, run: str, key: NodeKey, attempt: int) -> int:
-    """Milliseconds to wait after attempt number `attempt` (1 is the first) has failed. Jitter comes from a hash, so
-    that a replay computes the same times."""
+    """Return the pause after attempt number `attempt` has failed. Jitter is a hash: a replay computes the same
+    times."""
     steps = attempt - 1
     match retry.backoff:
         case "fixed":
@@ -88,7 +87,6 @@ def delay_ms(retry: Retry, run: str, key: NodeKey, attempt: int) -> int:
 
 
 def _unit(run: str, key: NodeKey, attempt: int) -> float:
-    """Return a number in [0, 1) that depends only on its arguments."""
     digest = hashlib.blake2b(repr((run, key, attempt)).encode(), digest_size=8).digest()
     return int.from_bytes(digest, "big") / 2**64
 
@@ -107,9 +105,8 @@ def lost(turn: Turn, key: NodeKey, attempt: int, together: bool, ask: bool) -> N
 
 
 def lose_steps(turn: Turn, key: NodeKey, attempt: int, again: bool = False) -> None:
-    """Record the loss of steps that the attempt began and did not finish. A step that changed something outside is
-    not done again unasked: the handler that comes to it waits for a person. With `again` all of them are done
-    again."""
+    """Record the loss of unfinished steps. One that changed something outside is not done again, unless `again` is set:
+    the handler that comes to it waits for a person."""
     tries = turn.state.tries.get(key)
     if tries is not None:
         for n, step in list(tries.by_n.items()):
@@ -169,8 +166,7 @@ def _catcher(turn: Turn, path: Path) -> e.Caught | None:
 
 
 def route_on_failure(node: Node) -> str | None:
-    """Return the handle by which a failed node continues: `error` if wired, `out` if on_error is continue, else
-    None."""
+    """Return the handle by which a failed node continues, or None."""
     if any(edge.handle == "error" for edge in node.out):
         return "error"
     return "out" if node.policy.on_error == "continue" else None
@@ -191,8 +187,8 @@ def dead_waits(turn: Turn) -> list[NodeKey]:
 
 
 def clean_up(turn: Turn, key: NodeKey, error: e.ErrorInfo | None = None) -> bool:
-    """Begin the cleanup of the container with this end sentinel, or of the root. False: it has none, or has had
-    it, or the run ends at once."""
+    """Begin the cleanup of the container with this end sentinel, or of the root. Returns False if there is none to
+    begin."""
     region = cleanup_of(turn.plan, key[1])
     if region < 0 or turn.state.phase is not _RUNNING:
         return False
@@ -287,7 +283,6 @@ def timer_fired(turn: Turn, fact: f.TimerFired) -> bool:
 
 
 def fork_made(turn: Turn, fact: f.ForkMade) -> None:
-    """Let all that was under way in the other run begin anew."""
     turn.emit(e.RunForked(fact.source, fact.seq))
     error = e.ErrorInfo(e.FORKED, "the run was forked while this attempt was running", retryable=True)
     for key, attempt in list(turn.state.running.items()):
@@ -302,8 +297,7 @@ def fork_made(turn: Turn, fact: f.ForkMade) -> None:
 
 
 def _leave_children(turn: Turn, key: NodeKey, error: e.ErrorInfo) -> None:
-    """The child runs that this node waits for are those of the other run. It starts others here, together with what
-    comes after its other waits."""
+    """Start other child runs here: those that this node waits for are those of the other run."""
     tries = turn.state.tries.get(key)
     last = 0 if tries is None else tries.last_wait
     for attempt, wait in list(turn.state.waits[key].items()):

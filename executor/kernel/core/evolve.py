@@ -80,7 +80,6 @@ def evolve(plan: Plan, state: State, event: e.Event) -> Pruned:
 
 
 def fold(plan: Plan, events: Iterable[e.Event]) -> State:
-    """Return the state after `events`."""
     state = State.new(plan)
     for event in events:
         evolve(plan, state, event)

@@ -49,8 +49,8 @@ def followers(plan: Plan, number: int) -> set[int]:
 
 
 def follows(plan: Plan, key: NodeKey, other: NodeKey) -> bool:
-    """Returns True if `other` is `key`, or runs only after it: later in its scope, in a later iteration of a loop
-    around it, or after a container around it."""
+    """Returns True if `other` is `key`, or runs only after it: later in its scope, in a later iteration, or after a
+    container."""
     (path, number), (other_path, other_number) = key, other
     depth = 0
     while depth < min(len(path), len(other_path)) and path[depth] == other_path[depth]:
@@ -65,8 +65,8 @@ def follows(plan: Plan, key: NodeKey, other: NodeKey) -> bool:
 
 
 def before(plan: Plan, number: int) -> set[int]:
-    """Return all nodes whose output may be there when this one runs: those with a way to it, what is in containers
-    among them, and the same for each container around it, with the body of a loop as a whole. Without the node."""
+    """Return the nodes whose output may be there when this one runs: those with a way to it or to a container around
+    it, what is in such containers, and the whole body of a loop around it."""
     found: set[int] = set()
     at = number
     while True:
@@ -90,15 +90,13 @@ def before(plan: Plan, number: int) -> set[int]:
 
 
 def _within(plan: Plan, region: int) -> set[int]:
-    """Return the nodes in a region, at any depth."""
     inside = {number for number, chain in enumerate(plan.chains) if region in chain}
     return {number for number, home in enumerate(plan.region_of) if home in inside}
 
 
 def fork_point(events: Sequence[Event], seq: int) -> int:
-    """Return how many of `events`, which begin a journal, a fork at `seq` (1 or more) takes over. The end of a run is
-    never taken over: what was recorded because it ended, or was cancelled, is cut off. The rest of the step that `seq`
-    falls into is added."""
+    """Return how many of `events`, which begin a journal, a fork at `seq` takes over: to the end of the step that `seq`
+    falls into, and never the end of a run, or what was recorded because it was cancelled."""
     end = _open_end(events)
     seq = max(1, min(seq, end))
     while seq < end and _belongs(events, seq):
@@ -107,7 +105,6 @@ def fork_point(events: Sequence[Event], seq: int) -> int:
 
 
 def _open_end(events: Sequence[Event]) -> int:
-    """Return the number of events before the run began to end."""
     for index, event in enumerate(events):
         if isinstance(event, RunCancelling):
             return index

@@ -16,8 +16,7 @@ from executor.kernel.core.events import ErrorInfo, RunEnd
 
 
 class Cancel(Struct, frozen=True, tag="cancel", omit_defaults=True):
-    """The run is to end. The only message that it must read before it ends by itself. `now`, `asked`: as in
-    `facts.CancelRequested`."""
+    """The run is to end: the only message that it must read before it ends by itself. See `facts.CancelRequested`."""
 
     reason: str = ""
     now: bool = False
@@ -76,8 +75,7 @@ class Retry(Struct, frozen=True, tag="retry"):
 
 
 class Migrate(Struct, frozen=True, tag="migrate"):
-    """The run is to follow `version` of its workflow, compiled to the stored plan with hash `plan`. `request`
-    distinguishes such messages."""
+    """The run is to follow another version, whose stored plan has this hash. `request` distinguishes such messages."""
 
     version: int
     plan: str

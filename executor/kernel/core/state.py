@@ -51,7 +51,6 @@ class Dues:
             _compact(self._waits, lambda due: _is_wait(state, due))
 
     def first_ms(self, state: State) -> int | None:
-        """Return the earliest time of all."""
         firsts = [
             heap[0][0]
             for heap, is_open in ((self._inline, _is_retry), (self._retries, _is_retry), (self._waits, _is_wait))
@@ -94,8 +93,8 @@ def _compact(heap: list[Due], is_open: Callable[[Due], bool]) -> None:
 
 
 class Step(Struct, array_like=True):
-    """`failed`: it finished with an error. `lost`: nothing is known of its end, and it must not be done again unasked.
-    Seq: number of the event; 0: not yet."""
+    """`lost`: nothing is known of its end, and it must not be done again unasked. Seq: number of the event; 0: not
+    yet."""
 
     kind: StepKind
     name: str
@@ -142,8 +141,8 @@ class Tries(Struct, array_like=True):
             self.by_n[n].lost = True
 
     def try_again(self) -> None:
-        """The node is tried again after an error: a failed step is done again if no step began after it had failed. A
-        handler that continued after a failure depends on it."""
+        """Let failed steps be done again after which no step began: a handler that continued after a failure depends on
+        it."""
         last_start = max((step.started_seq for step in self.by_n.values()), default=0)
         self.by_n = {n: s for n, s in self.by_n.items() if not (s.failed and s.finished_seq > last_start)}
 
@@ -179,9 +178,8 @@ class RunPhase(IntEnum):
 
 
 class Scope(Struct, array_like=True):
-    """One open iteration or branch (or the root). Lists are indexed by node number minus the region's first.
-
-    `open` counts nodes that are not decided; at zero the scope closes. `dead`: aborted, only draining."""
+    """One open iteration or branch (or the root). Lists are indexed by node number minus the region's first. `open`
+    counts nodes that are not decided; `dead`: aborted, only draining."""
 
     region: int
     waiting: list[int]
@@ -265,12 +263,10 @@ class State:
 
     @classmethod
     def new(cls, plan: Plan) -> State:
-        """Return the state before the first event."""
         groups = len(plan.groups)
         return cls(ready=[deque() for _ in range(groups + 1)], slots=[0] * groups)
 
     def tries_of(self, key: NodeKey) -> Tries:
-        """Return those of an undecided node, made at first use."""
         tries = self.tries.get(key)
         if tries is None:
             tries = self.tries[key] = Tries()
@@ -281,13 +277,11 @@ class State:
         return ((key, wait) for key, waits in self.waits.items() for wait in waits.values())
 
     def wait_of(self, key: NodeKey, attempt: int) -> Wait | None:
-        """Return the open wait with this number, or None."""
         return None if (waits := self.waits.get(key)) is None else waits.get(attempt)
 
     @property
     def is_cancelled(self) -> bool:
-        """Returns True after a cancel, or an end by the run's limits. Another cancel changes nothing, unless a person
-        asks for it."""
+        """Returns True after a cancel, or an end by the run's limits."""
         return self.cancelled or self.phase is RunPhase.CANCELLING
 
     def due_ms(self) -> int | None:

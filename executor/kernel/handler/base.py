@@ -83,8 +83,8 @@ class Stepped:
 
 
 class Leaving(BaseException):
-    """Ends the handler, which is entered again when its wait is over. Not an Exception, so `except Exception` lets it
-    pass; anything the handler does after it is ignored."""
+    """Ends the handler, which is entered again when its wait is over. Not an Exception: `except Exception` lets it
+    pass."""
 
 
 PatchOp = Literal["set", "merge", "del", "append", "increment"]
@@ -152,8 +152,6 @@ MakeSuspend = Callable[[], Awaitable[Suspend]]
 
 
 class Steps(Protocol):
-    """The steps of one attempt, as `Context` offers them."""
-
     def step(
         self, kind: StepKind, name: str, input: Any, work: Callable[[], Awaitable[Any]], effect: StepEffect
     ) -> Awaitable[Any]: ...
@@ -287,7 +285,6 @@ class Context:
 
     @property
     def memory(self) -> Memory | None:
-        """The memory of agents between runs, or None if not available here."""
         return None if self.make_memory is None else self.make_memory()
 
     @property
@@ -370,15 +367,13 @@ class Block(Protocol):
 
 
 class Registry(Catalog, Protocol):
-    """The block types of this process."""
-
     def handler(self, type: str) -> Block:
         """Raises NotFound(block_type_unknown)."""
 
 
 def holds_handles(block: Block) -> bool:
-    """Blocks of weft hold handles of secrets, which the clients of weft open. Those of other packages get the values:
-    they dial by themselves."""
+    """Blocks of weft hold handles of secrets, which the clients of weft open; those of other packages get the
+    values."""
     module = type(block).__module__
     return (
         module.startswith(("executor.blocks.types.", "executor.blocks.connectors."))

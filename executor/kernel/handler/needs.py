@@ -56,8 +56,6 @@ class Vault(Protocol):
 
 
 class Connections(Protocol):
-    """Credentials by the names of stored connections."""
-
     async def get(self, name: str, stale: Any = None) -> Any: ...
 
 
@@ -112,9 +110,9 @@ class NotifySettings:
 
 @dataclass(slots=True)
 class AlertSettings:
-    """Settings of the installation: the addresses that are notified of failed runs, of delays (`waiting_ms`: an open
-    wait, `queued_ms`: a run that no worker has begun; None for no limit) and of missed times of schedules; the workflow
-    that is started for a failed run, unless its own settings name another."""
+    """The addresses that are notified of failed runs, of delays (`waiting_ms`: an open wait, `queued_ms`: a run that no
+    worker has begun) and of missed times of schedules; the workflow that is started for a failed run, unless its own
+    settings name another."""
 
     email: tuple[str, ...] = ()
     webhook: str | None = None
@@ -124,9 +122,8 @@ class AlertSettings:
 
 
 class RunLimits(Struct, frozen=True):
-    """Bounds of the data of runs: runs below one run; bytes of the outputs of a run, and of a run with all below it; of
-    the outputs that runs in memory hold; of a file. `queued`: runs of one pool that may wait for a worker while more
-    are submitted, or None for any number."""
+    """Bounds of runs below one run; of the bytes of the outputs of a run, of a run with all below it, and of runs in
+    memory; of a file. `queued`: runs of one pool that may wait for a worker, or None for any number."""
 
     family: FamilyMax = FamilyMax()
     run_bytes: int = 256 * 1024 * 1024

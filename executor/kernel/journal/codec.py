@@ -37,8 +37,6 @@ _STARTED, _SUCCEEDED = _TAGS[NodeStarted], _TAGS[NodeSucceeded]
 
 
 def data_of(record: Record) -> dict[str, Any]:
-    """Return the data of the row besides key, attempt and output: the fields of the event, and what the runtime
-    added."""
     data: dict[str, Any] = orjson.loads(record.data) if record.data else {}
     return data
 
@@ -167,7 +165,6 @@ _ROUTES: dict[str | None, bytes | None] = {"out": _OUT}
 
 
 def _data_of_success(event: Any) -> bytes | None:
-    """A plain success has no data at all, other routes are encoded once."""
     if event.reused or event.end_run or event.cached:
         fields: dict[str, Any] = {"route": event.route}
         if event.reused:
@@ -187,7 +184,6 @@ PLANS_MAX = 256
 
 
 def keep_plan(plan: Plan) -> None:
-    """Keep a plan at hand; the oldest goes when there are too many."""
     if plan.hash not in plans_at_hand and len(plans_at_hand) >= PLANS_MAX:
         plans_at_hand.pop(next(iter(plans_at_hand)))
     plans_at_hand[plan.hash] = plan

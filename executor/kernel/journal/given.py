@@ -40,7 +40,6 @@ class Given(Struct, frozen=True):
 
     @property
     def alone(self) -> bool:
-        """Returns True if it can be asked again without anything else being done again."""
         return not self.inner and not self.path
 
 
@@ -63,23 +62,21 @@ async def answers_in(store: Store, plan: Plan, run: str) -> list[Given]:
 
 
 async def flags_of(store: Store, row: WaitRow) -> tuple[bool, bool] | None:
-    """Return `bound` and `once` of an answered question, or of those in the run that is waited for. Returns None if no
-    person has answered."""
+    """Return `bound` and `once` of an answered question, or of those in the run that is waited for; None without an
+    answer."""
     if row.kind == "child":
         return await below(store, orjson.loads(row.request).get("run"))
     return bounds_of(row) if row.kind in ASKS and row.status == "answered" else None
 
 
 def bounds_of(row: WaitRow) -> tuple[bool, bool]:
-    """Return `bound` and `once` of a question."""
     request = orjson.loads(row.request)
     once = bool(request.get("not_starter"))
     return once or bool(request.get("by")), once
 
 
 async def below(store: Store, run: object) -> tuple[bool, bool] | None:
-    """Return `bound` and `once` of the answers in this run and those below it. Returns None if no person has
-    answered."""
+    """Return `bound` and `once` of the answers in this run and those below it; None without an answer."""
     if not isinstance(run, str):
         return None
     flags = [found for row in await _waits(store, run) if (found := await flags_of(store, row)) is not None]
@@ -126,8 +123,8 @@ class Continued(Struct, frozen=True):
 async def kept(
     store: Store, plan: Plan, run: str, reuse: Mapping[int, str | None], new: Continued
 ) -> dict[int, str | None]:
-    """Return the part of `reuse`, the root nodes that a run takes over, that it may take over: questions whose answer
-    does not count are asked again. Raises Conflict if more than the question would be done again."""
+    """Return the part of `reuse` that a run may take over: questions whose answer does not count are asked again.
+    Raises Conflict if more would be done again."""
     left = dict(reuse)
     todo = [given for given in await answers_in(store, plan, run) if given.root in reuse]
     while stale := next(
@@ -180,7 +177,6 @@ async def misfits(store: Store, old: Plan, new: Plan, run: str) -> list[tuple[st
 
 
 def _is_other(node: Node, plan: Plan) -> bool:
-    """Returns True if the node puts out something else in the other plan, or is not there."""
     number = plan.node_index(node.id)
     return number is None or _meaning(node) != _meaning(plan.nodes[number])
 
@@ -190,5 +186,4 @@ def _meaning(node: Node) -> tuple[object, ...]:
 
 
 def is_same(one: Any, two: Any) -> bool:
-    """Returns True if two JSON values are the same, whatever the order of their fields."""
     return orjson.dumps(one, option=orjson.OPT_SORT_KEYS) == orjson.dumps(two, option=orjson.OPT_SORT_KEYS)

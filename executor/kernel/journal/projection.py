@@ -28,9 +28,7 @@ OF_STEPS = frozenset({"step.started", "step.finished", "step.lost"})
 
 
 class StepState(Struct, gc=False):
-    """Step `n`, as it was when it last began. `times`: how often it did. lost: nothing is known of its end.
-
-    output_seq  the event that has its output"""
+    """Step `n`, as it was when it last began, for the `times`th time. lost: nothing is known of its end."""
 
     n: int
     kind: StepKind
@@ -61,8 +59,8 @@ class NodeSteps(Struct):
     waits_in: set[int] = set()
 
     def apply(self, type: str, data: Mapping[str, Any], attempt: int, seq: int, at_ms: int) -> bool:
-        """Apply an event of a step. Returns True if it ends its attempt: the handler has left, and the last of its
-        waits is over."""
+        """Apply an event. Returns True if it ends the attempt: the handler has left, and the last of its waits is
+        over."""
         n = data["n"]
         match type:
             case "step.started":
@@ -89,8 +87,6 @@ class NodeSteps(Struct):
         return [self.by_n[n] for n in sorted(self.by_n)]
 
     def total(self) -> tuple[dict[str, int] | None, float | None, int]:
-        """Return usage and cost of all steps, each None if no step has any, and the number of steps with usage whose
-        price is not known."""
         usage: dict[str, int] = {}
         for step in self.by_n.values():
             for name, count in step.usage.items():
@@ -105,7 +101,6 @@ class NodeSteps(Struct):
             self.by_n[n].status = "waiting"
 
     def end(self) -> None:
-        """End the run: what has no end of its own was cancelled with it."""
         for step in self.by_n.values():
             if step.status in ("running", "waiting"):
                 step.status = "cancelled"
@@ -154,8 +149,8 @@ class Entry(Struct, frozen=True, gc=False):
 
 
 class Meaning(Struct, frozen=True):
-    """The effect of an event on its node. If `decides`, the node's edges resolve by it, and those of handle `route` are
-    live, or none if it is None."""
+    """The effect of an event on its node. If `decides`, the node's edges of handle `route` are live, all others are
+    dead."""
 
     status: Status
     decides: bool = False
@@ -199,7 +194,6 @@ _SUCCEEDED = Meaning("succeeded", True, "out")
 
 
 def decision(type: str, data: Data) -> Meaning | None:
-    """Return the meaning of an event that decides its node, or None for all others."""
     found = meaning(type, data)
     return found if found is not None and found.decides else None
 
@@ -295,13 +289,11 @@ class NodeState(Struct, gc=False):
 
     @property
     def output_seq(self) -> int | None:
-        """Return the seq of the event that has its output."""
         has_one = self.status == "succeeded" and (self.container or self.scopes is None)
         return self.decided_seq if has_one else None
 
     @property
     def left_by(self) -> str | None:
-        """Return the handle by which it was left. A node that was passed over was not, though its edges are live."""
         return None if self.status == "skipped" else self.route
 
     def end(self) -> None:
@@ -351,8 +343,7 @@ class NodeState(Struct, gc=False):
 
 
 class Projection:
-    """A run after the events so far. `variables` are those of its plan, which its nodes then change, or None if they
-    are not needed."""
+    """A run after the events so far. `variables`: those of its plan, or None if they are not needed."""
 
     def __init__(self, variables: Mapping[str, Any] | None = None) -> None:
         self.nodes: dict[tuple[str, str], NodeState] = {}  # by node and path, in the order in which they came
@@ -383,8 +374,7 @@ class Projection:
         return state
 
     def apply_record(self, record: Record) -> NodeState | None:
-        """Apply a record. Most nodes start once and succeed, without other data: that needs no entry and no meaning to
-        be looked up."""
+        """Apply a record. Most nodes start once and succeed, without data: that needs no entry and no meaning."""
         node, type, number = record.node, record.type, record.attempt
         if record.data is None and node is not None:
             key = (node, record.path)

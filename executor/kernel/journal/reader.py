@@ -24,8 +24,6 @@ PAGE_BYTES = 8 * 1024 * 1024  # what a page should have at most
 
 
 class Journals(Protocol):
-    """The part of a store that is read here."""
-
     async def read_events(self, run_id: str, after: int = 0, limit: int = 10_000) -> list[Record]: ...
 
     async def find_events(self, run_id: str, where: EventFilter) -> tuple[list[Record], int]: ...
@@ -51,8 +49,8 @@ class InHand:
 
 
 class Records:
-    """The records after `after`, up to and with `upto`, or all if it is None. An iterator and not a generator: a reader
-    may stop anywhere and has nothing to close."""
+    """The records of a run in order. An iterator and not a generator: a reader may stop anywhere and has nothing to
+    close."""
 
     def __init__(
         self,
@@ -119,8 +117,8 @@ def read(
     path: str | None = None,
     types: tuple[str, ...] = (),
 ) -> Records:
-    """`async for record in read(store, run): ...`, in order. `node`: only what is about this node, in any scope, or in
-    that of `path`; `types`: only these. Raises CorruptJournal at a damaged record."""
+    """Read records after `after`, up to and with `upto`: of all nodes or of one, in any scope or in that of `path`.
+    Raises CorruptJournal at a damaged record."""
     return Records(store, run, after, upto, node, path, types)
 
 
@@ -137,7 +135,6 @@ async def output_of(store: Journals, record: Record) -> bytes | None:
 
 
 async def load_plan(store: Journals, hash: str) -> Plan:
-    """Load a plan by hash, cached: a plan never changes."""
     cached = plans_at_hand.get(hash)
     if cached is None:
         data = await store.get_plan(hash)

@@ -29,9 +29,8 @@ RUNS_PER_LOOK = 10_000  # of more that are waited for, looks are rarer
 
 
 class CommitPoll:
-    """Polls for commits of other processes to the runs that are read here, and for signals that were lost: one query a
-    second for all of them, however many readers there are, and none while nothing is read. Readers of a run that the
-    bus names read at once: there is more of it, so a look first would only cost time."""
+    """Polls for commits of other processes to the runs that are read here: one query a second for all of them, and none
+    while nothing is read. Readers of a run that the bus names read at once."""
 
     def __init__(self, store: Store, hub: Hub) -> None:
         self._store = store
@@ -88,7 +87,6 @@ class CommitPoll:
                 self._settled = {run: seq for run, seq in self._settled.items() if run in found}
 
     async def _next(self) -> None:
-        """Wait until the next look. The bell signals that its time has changed."""
         while True:
             self._bell.clear()
             try:
@@ -122,7 +120,7 @@ class Callers(Protocol):
 
 class Ends:
     """Wakes callers who wait for runs that this process does not execute, when their journals have grown: one query a
-    second for all of them. A read of each row a second costs more than the runs, when thousands wait in the queue."""
+    second for all of them."""
 
     def __init__(self, store: Store, callers: Callers) -> None:
         self._store = store
@@ -166,8 +164,8 @@ T = TypeVar("T")
 
 
 class Cursor:
-    """Behind event `after` of `run`. `take` what there is, and `wait` when it was nothing. Commits of this process are
-    signalled at once, those of others by the lookout. Close it. `bell`: rings for other things as well."""
+    """A place after event `after` of `run`. Commits of this process wake it at once, those of others by polling. Close
+    it. `bell`: rings for other things as well."""
 
     def __init__(
         self, store: Store, hub: Hub, pages: Pages, lookout: CommitPoll, run: str, after: int, bell: Bell | None = None
@@ -185,8 +183,7 @@ class Cursor:
         lookout.begin()
 
     async def next_records(self) -> list[Record] | None:
-        """Return the next batch; [] if there is nothing yet, None at the end. Raises NotFound if there is no such run
-        (any more)."""
+        """Return the next batch; [] if there is nothing yet, None at the end. Raises NotFound if the run is gone."""
         if self._ended:
             return None
         self._bell.clear()
@@ -219,8 +216,7 @@ class Cursor:
 
 
 class Pages:
-    """The journal pages that one process keeps. `kept_bytes` bounds outputs and data; the least recently used page
-    leaves first."""
+    """The journal pages that one process keeps, up to `kept_bytes`; the least recently used page leaves first."""
 
     def __init__(self, store: Store, hub: Hub, kept_bytes: int = KEPT_BYTES) -> None:
         self._store = store
@@ -231,8 +227,8 @@ class Pages:
         self._reading: dict[Hashable, tuple[int, asyncio.Task[Any]]] = {}
 
     async def read(self, run: str, after: int) -> list[Record]:
-        """Return the journal after `after`, up to the end of that page. It is shared: do not change the list.
-        Everything committed and signalled before the call is in it. Raises what the store raises."""
+        """Return the journal after `after`, up to the end of that page, with all that was signalled before the call. It
+        is shared: do not change the list."""
         tail = self._hub.tails.behind(run, after)
         if tail is not None:
             return tail
@@ -244,7 +240,6 @@ class Pages:
         return await self._share(key, lambda: self._read(key))
 
     async def row(self, run: str) -> RunRow:
-        """Return the row of the run, shared in the same way. Raises NotFound."""
         return await self._share(run, lambda: find_run(self._store, run))
 
     async def _share(self, key: Hashable, read: Callable[[], Coroutine[Any, Any, T]]) -> T:

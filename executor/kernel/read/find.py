@@ -21,8 +21,8 @@ async def find_run(store: Store, run: str) -> RunRow:
 
 
 class SharedRows:
-    """Rows of runs, for many who ask at the same time. Those who come while a row is being read share the next read of
-    it: each read began after all who get it had asked."""
+    """Rows of runs, for many who ask at the same time. They share the next read that begins, so that it began after all
+    of them had asked."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -30,7 +30,6 @@ class SharedRows:
         self._next: dict[str, asyncio.Task[RunRow]] = {}
 
     async def find(self, run: str) -> RunRow:
-        """Raises NotFound."""
         following = self._next.get(run)
         if following is None:
             reading = self._reading.get(run)
@@ -59,8 +58,8 @@ class SharedRows:
 
 @asynccontextmanager
 async def existing_run(store: Store, run: str, row: RunRow | None = None) -> AsyncIterator[RunRow]:
-    """The row of a run, for a caller that reads more of the run. If upkeep deletes the run between two reads, the
-    caller gets NotFound, instead of a run without events or a plan. `row`: if it was read just now."""
+    """The row of a run, for a caller that reads more of it: NotFound if upkeep deletes the run meanwhile. `row`: if it
+    was read just now."""
     row = row or await find_run(store, run)
     try:
         yield row

@@ -26,7 +26,6 @@ ALL_BYTES_MAX = 16 * 1024 * 1024
 
 
 def size_of(records: Sequence[Record]) -> int:
-    """Estimate the bytes that they take in memory."""
     return sum(200 + len(record.data or b"") + len(record.output or b"") for record in records)
 
 
@@ -82,11 +81,9 @@ class Tails:
         self._tails: OrderedDict[str, _Tail] = OrderedDict()
 
     def begin(self, run: str) -> None:
-        """Note that the run has a reader now."""
         self._tails.setdefault(run, _Tail())
 
     def end(self, run: str) -> None:
-        """Note that the run has no reader any more."""
         self.forget(run)
         del self._tails[run]
 
@@ -108,7 +105,6 @@ class Tails:
             self._shrink()
 
     def behind(self, run: str, after: int) -> list[Record] | None:
-        """Return all events after `after`, or None if this process does not have them. Do not change the list."""
         tail = self._tails.get(run)
         return None if tail is None else tail.behind(after)
 
@@ -170,8 +166,8 @@ class Hub:
             reader.wake()
 
     def looked(self, run: str, seq: int | None) -> bool:
-        """Note that the journal of `run` ends with event `seq` or a later one, or with None that the run is gone. Wakes
-        the readers that have less, even if they were woken before. Returns False if there was none."""
+        """Note that the journal ends with event `seq` or a later one, or with None that the run is gone. Wakes the
+        readers that have less. Returns False if there was none."""
         if seq is None:
             self.tails.forget(run)
         else:
@@ -194,8 +190,7 @@ class Hub:
     # --- readers
 
     def watch(self, run: str) -> asyncio.Future[None]:
-        """Return a future for the next signal. Take it BEFORE reading the journal, then await it: nothing falls in
-        between."""
+        """Return a future for the next signal. Take it BEFORE reading the journal: nothing falls in between."""
         return self._commits.watch(run)
 
     def enter(self, run: str, reader: Reader) -> None:
@@ -205,7 +200,6 @@ class Hub:
         self.peers.follow(run)
 
     def leave(self, run: str, reader: Reader) -> None:
-        """Remove a reader, which may have left before."""
         readers = self._readers.get(run)
         if readers is not None and reader in readers:
             readers.remove(reader)
@@ -217,7 +211,6 @@ class Hub:
         return run in self._readers
 
     def watched(self) -> list[str]:
-        """Return the runs that have a reader."""
         return list(self._readers)
 
     # --- live text
@@ -235,8 +228,8 @@ class Hub:
             reader.put(key, text, seq)
 
     def deltas(self, run: str, bell: Bell | None = None, *, so_far: bool = False) -> Deltas:
-        """Return the text that handlers emit from now on; with `so_far` also what they have emitted, as far as this
-        process has it. Close it after use."""
+        """Return the text that handlers emit from now on; with `so_far` also what is here of before. Close it after
+        use."""
 
         def leave(reader: Deltas) -> None:
             readers = self._deltas.get(run, set())

@@ -41,7 +41,6 @@ class LiveTexts:
             self.forget(next(iter(self._runs)))
 
     def of(self, run: str) -> list[tuple[str, str, int]]:
-        """Return node keys, their texts, and the seqs after which they belong."""
         nodes = self._runs.get(run, {})
         return [(key, _shown(written.text), written.seq) for key, written in nodes.items()]
 
@@ -70,9 +69,8 @@ class Reader(Protocol):
 
 
 class Deltas:
-    """The live-only pieces of text of one run, for one reader, from when it was made until `close`. Each has the seq of
-    the append that recorded the start of its attempt; it belongs after that event. `bell` is rung soon after there is
-    something to take."""
+    """The live text of one run, for one reader, from when it was made until `close`. Each piece has the seq of the
+    append that recorded the start of its attempt, and belongs after that event."""
 
     def __init__(self, leave: Callable[[Deltas], None], bell: Bell | None = None) -> None:
         self._items: deque[tuple[str, str, int]] = deque(maxlen=DELTAS_MAX)
@@ -86,8 +84,8 @@ class Deltas:
             self._timer = asyncio.get_running_loop().call_later(DELTA_JOIN_S, self._ring, self._bell)
 
     def read(self, seq: int | None = None) -> dict[str, str]:
-        """Return the text since the last call, joined by node key; only pieces that belong after event `seq` or an
-        earlier one."""
+        """Return the text since the last call, by node key; only pieces that belong after event `seq` or an earlier
+        one."""
         texts: dict[str, list[str]] = {}
         for _ in range(len(self._items)):
             key, text, behind = self._items.popleft()
@@ -98,7 +96,6 @@ class Deltas:
         return {key: "".join(parts) for key, parts in texts.items()}
 
     def places(self) -> set[int]:
-        """Return the seqs after which there is something to take."""
         return {behind for _, _, behind in self._items}
 
     def close(self) -> None:

@@ -38,8 +38,7 @@ def _nothing(topic: str, item: str) -> None:
 
 
 class Peers:
-    """Sends messages to other processes. `notify` queues one and returns at once. `is_connected` is True if there is a
-    bus, whether or not it works."""
+    """Sends messages to other processes. `notify` queues one and returns at once; `is_connected`: there is a bus."""
 
     def __init__(self) -> None:
         self.notify: Notify = _nothing
@@ -81,8 +80,7 @@ class Peers:
     # --- what is wanted here
 
     def follow(self, run: str) -> None:
-        """Ask the process that executes the run for messages about it. Call it as often as you like while they are
-        wanted."""
+        """Ask the process that executes the run for messages about it. Call it as often as you like."""
         if not self.is_connected:
             return
         now_s = _now_s()
@@ -94,7 +92,6 @@ class Peers:
         self.notify(FOLLOW, run)
 
     def followed_again(self, run: str) -> None:
-        """Note that another process follows the run."""
         now_s = _now_s()
         if len(self.followed) >= RUNS_MAX:
             self.followed = {one: until_s for one, until_s in self.followed.items() if until_s >= now_s}
@@ -111,7 +108,6 @@ def _now_s() -> float:
 
 
 def _cut(text: str) -> str:
-    """At most TEXT_BYTES_MAX bytes of JSON, where a character takes up to six for each of its own."""
     while (size := len(orjson.dumps(text))) > TEXT_BYTES_MAX:
         text = text[: max(1, len(text) * TEXT_BYTES_MAX // size - 1)]
     return text

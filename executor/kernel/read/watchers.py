@@ -19,13 +19,11 @@ class Watchers:
         return future
 
     def signal(self, run: str) -> None:
-        """Wake all that wait."""
         for future in self._by_run.pop(run, ()):
             if not future.done():
                 future.set_result(None)
 
     def runs(self) -> list[str]:
-        """Return the runs that have a watcher."""
         return list(self._by_run)
 
     def _forget(self, run: str, future: asyncio.Future[None]) -> None:

@@ -25,8 +25,7 @@ def truthy(value: Any) -> bool:
 
 
 def coerce(type: str, value: Any) -> Any:
-    """Return `value` as `type` where that is plainly possible, else unchanged: checking is the input schema's
-    business."""
+    """Return `value` as `type` where that is plainly possible, else unchanged, for the schema to refuse."""
     if value is None:
         return None
     match type:
@@ -46,9 +45,8 @@ def coerce(type: str, value: Any) -> Any:
 
 
 def literal(text: str) -> Any:
-    """Return an environment value as code reads it: the text of a number, `true` or `false` is that, anything else is
-    text. Only a text that the number would be written as again counts: `007`, `1e3` and long digit strings stay
-    text."""
+    """Return an environment value as code reads it: the text of a number, `true` or `false` is that, unless the number
+    would be written in another way (`007`, `1e3`, long digit strings)."""
     if text in ("true", "false"):
         return text == "true"
     number = _number(text)
@@ -58,8 +56,7 @@ def literal(text: str) -> Any:
 
 
 def to_count(value: Any, what: str = "count") -> int:
-    """Return a number of rounds from a whole number, or its text. Raises BlockError(loop_count) for anything else, and
-    below zero."""
+    """Return a number of rounds from a whole number, or its text. Raises BlockError(loop_count)."""
     number = _number(value) if isinstance(value, str) else value
     if isinstance(number, float) and number.is_integer():
         number = int(number)
@@ -103,9 +100,8 @@ def _parsed(value: Any, kind: type) -> Any:
 
 
 def to_items(value: Any) -> list[Any]:
-    """Return the items of a collection: a list as it is, an object as [key, value] pairs, a text as the JSON it holds
-    (strings in it may be 'single-quoted'). Raises BlockError(loop_items) for everything else; empty text is an error,
-    [] is not."""
+    """Return the items of a collection: a list, an object as [key, value] pairs, or the JSON text of one, in which
+    strings may be 'single-quoted'. Raises BlockError(loop_items), also for empty text."""
     if isinstance(value, str):
         value = _parse_items(value)
     if isinstance(value, list):

@@ -68,7 +68,6 @@ class Cron(Struct, frozen=True):
         return None
 
     def upcoming(self, after_ms: int, count: int) -> list[int]:
-        """Return the next `count` fire times."""
         found: list[int] = []
         while len(found) < count:
             at = self.next(found[-1] if found else after_ms)
@@ -132,7 +131,6 @@ def zones() -> frozenset[str]:
 
 
 def _on_the_clock(wall: datetime, zone: tzinfo) -> datetime:
-    """Return the time at which clocks in `zone` show `wall` for the first time, or jump over it."""
     early = wall.replace(tzinfo=zone, fold=0)
     at = early.astimezone(UTC)
     if at.astimezone(zone).replace(tzinfo=None) == wall:

@@ -70,8 +70,6 @@ for _suffix, _type in {
 
 
 class File(Struct, frozen=True):
-    """A file that is stored."""
-
     id: str
     name: str
     media_type: str
@@ -113,8 +111,7 @@ def files_of(value: Any) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def clean_name(name: str) -> str:
-    """Return the last part of a path, without what cannot be seen and what steers a terminal, a header or the direction
-    of text; NAME_CHARS_MAX characters at most, the suffix among them."""
+    """Return the last part of a path, shortened, without what cannot be seen and what steers a terminal or a header."""
     text = unicodedata.normalize("NFC", re.split(r"[/\\]", name)[-1])
     text = "".join(char for char in text if unicodedata.category(char) not in _UNSEEN)
     text = text.strip(" .") if text.strip(" .") == "" else text.strip()
@@ -129,8 +126,7 @@ _UNSEEN: Final = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 
 
 def clean_media_type(media_type: str | None, name: str) -> str:
-    """Return the media type in lower case and without parameters. If there is none, or a general one, the suffix of the
-    name decides."""
+    """Return the media type without parameters; if there is none, or a general one, by the suffix of the name."""
     text = (media_type or "").partition(";")[0].strip().lower()
     if _MEDIA_TYPE.fullmatch(text) and text != ANY_MEDIA:
         return text
@@ -144,15 +140,12 @@ UPLOAD_HINT: Final = "Upload the file with POST /api/files, and use what that re
 
 
 class Admitted(NamedTuple):
-    """A value from outside, and the files that come with it."""
-
     value: Any
     files: tuple[str, ...] = ()
 
 
 class Files:
-    """The files of one process. `key` signs who has stored a file; signatures by `old_keys` are valid as well.
-    `bytes_max`: of a file; `redact` removes secrets from a text."""
+    """The files of one process. `key` signs who has stored a file; signatures by `old_keys` are valid as well."""
 
     def __init__(
         self,
@@ -179,8 +172,7 @@ class Files:
         run: str | None = None,
         bytes_max: int | None = None,
     ) -> File:
-        """Store a file; with a run, it holds the file. Raises LimitExceeded (file_too_large), NotFound: the run was
-        deleted."""
+        """Store a file; with a run, it holds the file. Raises LimitExceeded, NotFound: the run was deleted."""
         bytes_max = self.bytes_max if bytes_max is None else min(bytes_max, self.bytes_max)
         whole, size = hashlib.sha256(), 0
         parts: list[str] = []
@@ -220,9 +212,8 @@ class Files:
             yield part[max(start - n * PART_BYTES, 0) : end - n * PART_BYTES]
 
     async def admit(self, value: Any, at: str = "", reach: Reach | None = None) -> Admitted:
-        """Admit a value from outside: only the id of each file in it counts, and the rest is replaced by the stored
-        data. None of these files is deleted soon. `at`: the pointer of the value. `reach`: of a sender without an act.
-        Raises BadRequest, FileNotYours."""
+        """Admit a value from outside: only the id of each file in it counts, the rest is what is stored. None of these
+        files is deleted soon. `at`: the pointer of the value. Raises BadRequest, FileNotYours."""
         reach = reach or present_reach()
         if not _may_have_files(value):
             return Admitted(value)
@@ -252,8 +243,7 @@ class Files:
     async def _within(
         self, reach: Reach, named: Sequence[str], given: Sequence[tuple[str, dict[str, Any]]], at: str
     ) -> list[str]:
-        """Return the ids that may be used. A value that is not a file is a text. Raises FileNotYours, even if there is
-        no such file."""
+        """Return the ids that may be used. Raises FileNotYours, even if there is no such file."""
         proved = {each["id"] for _, each in given if self._is_proved(each, reach.uploaders)}
         usable = [id for id in named if id in proved or await self._store.holds_file(id, reach.workflows)]
         for pointer, each in given:
@@ -283,7 +273,6 @@ class Files:
         return await self._store.files_of_run(run, named) if named else []
 
     async def hold(self, run: str, ids: Sequence[str]) -> None:
-        """Let the run hold these files, if they exist."""
         if ids:
             await self._store.hold_files(ids, run, self._now_ms())
 
@@ -313,8 +302,8 @@ class FilesOfRun:
         *,
         bytes_max: int | None = None,
     ) -> File:
-        """Store a file for this run. A block outputs `File.value`. Secrets are removed from bytes that are text, and
-        from the name; not from content that comes in pieces."""
+        """Store a file for this run; a block outputs `File.value`. Secrets are removed from its name, and from bytes
+        that are text, but not from content that comes in pieces."""
         name = self._files.redact(name)
         if isinstance(content, bytes):
             content = _once(await asyncio.to_thread(_without_secrets, content, self._files.redact))
@@ -326,7 +315,6 @@ class FilesOfRun:
             raise BlockError(f"the file could not be stored: {error.message}", code="file_not_stored") from error
 
     async def find(self, value: Any) -> File:
-        """Return the file that a value names."""
         return file_of(value["id"], await self._head(value))
 
     async def read(self, value: Any, bytes_max: int = READ_BYTES_MAX) -> bytes:

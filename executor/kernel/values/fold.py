@@ -34,8 +34,8 @@ NULL = b"null"
 
 
 class Fold:
-    """`values` after the events so far; `bytes`: of all their outputs. `branch_errors`: what branches that are given up
-    failed of; `ran`: those of the ends of the root that did."""
+    """`values` after the events so far; `bytes`: of all their outputs. `branch_errors` of branches that are given up;
+    `ran`: the ends of the root that did."""
 
     __slots__ = ("_ends", "_plan", "branch_errors", "bytes", "ran", "values")
 
@@ -48,9 +48,8 @@ class Fold:
         self.ran: set[int] = set()
 
     def apply(self, event: Event, output: bytes | None = None) -> bytes | None:
-        """The next event, with its output as JSON. Returns the output that the event has then: the results of a
-        container that exits are made here when `output` is None. Raises BlockError: a patch of the variables does not
-        fit; nothing has changed."""
+        """Apply an event. Returns its output, which is made here for a container that exits. Raises BlockError: a patch
+        of the variables does not fit; nothing has changed."""
         kind = type(event)
         if kind is NodeStarted:  # every second event: without payload
             return None
@@ -165,7 +164,6 @@ def rows_of_fold(fold: Fold) -> Iterator[tuple[str, Sequence[Any]]]:
 
 
 def _walk(root: ScopeCells) -> Iterator[tuple[str, Any, int]]:
-    """Kind, row, and how many bytes are in it."""
     scopes = [root]
     containers = 0
     for number, scope in enumerate(scopes):  # it grows
@@ -193,8 +191,8 @@ def _walk(root: ScopeCells) -> Iterator[tuple[str, Any, int]]:
 
 
 def _brief(cell: Cell) -> int | bytes | None:
-    """Return the brief of a cell: None if it is the data, a number if it is so many bytes of the data and a brace (a
-    loop puts out its results and more after them), else its bytes."""
+    """Return the brief of a cell: None if it is the data, a number if it is so many bytes of the data and a brace, as
+    in the output of a loop, else its bytes."""
     if cell.brief is cell.data or cell.brief == cell.data:
         return None
     length = len(cell.brief) - 1
@@ -238,7 +236,6 @@ class SavedValues:
                     self._scope(scope).cells[node] = Cell(data, brief, ends)
 
     def _scope(self, number: int) -> ScopeCells:
-        """Scopes are numbered before their rows come."""
         while number >= len(self._scopes):
             self._scopes.append(ScopeCells())
         return self._scopes[number]

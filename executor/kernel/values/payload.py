@@ -40,8 +40,8 @@ MISSING: Final = Missing()
 
 
 def encode(value: Any) -> bytes:
-    """Compact UTF-8 JSON. Raises BlockError(payload_invalid) naming the place of what is not JSON (NaN, Infinity,
-    dates, numbers over 64 bits, keys that are not text) or nests too deep, and BlockError(payload_too_large)."""
+    """Return compact JSON. Raises BlockError(payload_invalid), which names the place, and
+    BlockError(payload_too_large)."""
     data = dump(value)
     check(value, data)
     return data
@@ -65,16 +65,15 @@ def dump(value: Any) -> bytes:
 
 
 def check(value: Any, data: bytes) -> None:
-    """The second half: looks at each item of a value with a null or many brackets. That takes about 0.1 s for a million
-    items, so large values are checked in a thread (`run/border.py`)."""
+    """The second half: looks at each item of a value with a null or many brackets, which takes 0.1 s for a million
+    items."""
     # NaN is written as null and depth shows in brackets, so most values need no second look.
     if (b"null" in data or data.count(b"[") + data.count(b"{") > DEPTH_MAX) and not _is_json(value):
         _refuse(value)
 
 
 def trimmed(data: bytes) -> bytes:
-    """The same bytes in memory of their own size. For what is held: orjson leaves at least 4 KiB around a text that it
-    makes (3.13: seven times the length of a long string)."""
+    """Return the bytes in memory of their own size: orjson leaves at least 4 KiB around a text that it makes."""
     return b"%b" % data
 
 
@@ -107,8 +106,7 @@ def render(value: Any) -> str:
 
 
 def _is_json(value: Any) -> bool:
-    """False: there may be a NaN, an infinity or too deep a place. Goes level by level and keeps no paths: a wide value
-    of foreign origin costs a tenth of what `_refuse` would take."""
+    """Returns False if there may be a NaN, an infinity or too deep a place; in a tenth of the time of `_refuse`."""
     level = [value]
     for depth in range(DEPTH_MAX + 1):
         inner: list[Any] = []
@@ -128,8 +126,7 @@ def _is_json(value: Any) -> bool:
 
 
 def _refuse(value: Any) -> None:
-    """Raise BlockError at the first place, depth first, that JSON cannot hold; return if there is none. Builds a path
-    for each item, so it is for values that are known to be wrong."""
+    """Raise BlockError at the first place, depth first, that JSON cannot hold; return if there is none."""
     stack: list[tuple[str, Any, int]] = [("$", value, 0)]
     while stack:
         place, item, depth = stack.pop()

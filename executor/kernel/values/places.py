@@ -19,8 +19,7 @@ _STRING: Final = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
 
 
 def form_of(template: str, pattern: re.Pattern[str], media_type: str | None = None) -> Form:
-    """Return the form of the text: by its media type if that is specific, else JSON if it is JSON with something in
-    each place."""
+    """Return the form by the media type if that is specific, else JSON if it is JSON with something in each place."""
     media = (media_type or "").partition(";")[0].strip().lower()
     if media.endswith(("/json", "+json", "/x-ndjson", "/jsonl")):
         return "json"

@@ -61,7 +61,6 @@ class Redactor:
         self._length_max = _SPELLED_MAX * max((len(s.text) for s, _ in self._spellings), default=0)
 
     def _finders(self, text: str) -> list[Finder]:
-        """Return finders of the secrets that may be in `text`, the longest secret first; nearly always none."""
         if self._any_encoded is None:
             return []
         lowered, plain = text.lower(), unescaped(text)
@@ -80,7 +79,6 @@ class Redactor:
         return (match.span() for match in self._any_encoded.finditer(text))
 
     def _may_be_encoded(self, text: str) -> bool:
-        """The first question is the quick one: few texts have that many letters and digits in a row."""
         assert self._long is not None and self._any_encoded is not None
         return self._long.search(text) is not None and self._any_encoded.search(text) is not None
 
@@ -96,7 +94,6 @@ class Redactor:
         return text[:-tail] + MARK if letters >= LENGTH_MIN else text
 
     def stream(self, send: Callable[[str], None]) -> RedactedStream:
-        """Return a stream for a text that comes in pieces; call `end` after the last one."""
         return RedactedStream(self, send)
 
     def redact_json(self, data: bytes) -> bytes:
@@ -109,20 +106,17 @@ class Redactor:
         return trimmed(orjson.dumps(_replaced(orjson.loads(data), lambda text: _marked(text, finders))))
 
     def redact_value(self, value: Any) -> Any:
-        """The same for a decoded JSON value; a new one is returned where something was found."""
         return value if self._any_encoded is None else _replaced(value, self.redact)
 
     def named(self, value: Any) -> tuple[Any, list[str]]:
-        """Return a decoded JSON value with the name of each secret in its place, and these names. Both together are
-        equal for equal values only, and reveal no secret."""
+        """Return a JSON value with names for secrets, and these names. They are equal for equal values only."""
         found: list[str] = []
         if self._any_encoded is None:
             return value, found
         return _replaced(value, lambda text: self._with_names(text, found)), sorted(found)
 
     def label(self, text: str) -> str:
-        """A text with the name of each secret in its place: for what is recorded to be compared later, where two
-        different secrets must not become one."""
+        """Return a text with names for secrets, to be compared later: two secrets must not become one."""
         return self._with_names(text, [])
 
     def _with_names(self, text: str, found: list[str]) -> str:
@@ -135,7 +129,6 @@ class Redactor:
         return text if plain else "".join([*parts, text[at:].replace("[", "[[")])
 
     def _name(self, spelled: str) -> str:
-        """The secret's name and which of its spellings this is: by number, or an unusual mixture by its shape."""
         if spelled in self._names:
             return self._names[spelled]
         for spelling, name in self._spellings:
@@ -161,7 +154,6 @@ class Redactor:
         return 0, 0
 
     def _folded_tail(self, text: str) -> tuple[int, int]:
-        """The same for base64 and hexadecimal digits with escapes or breaks in them."""
         plain = unescaped(without_end(text))
         if len(plain) == len(text):
             return 0, 0
@@ -198,8 +190,8 @@ class RedactedStream:
 
 
 def _spans(text: str, finders: Iterable[Finder]) -> list[tuple[int, int]]:
-    """Return the spans of secrets, from left to right: of those that overlap the first, of those that begin together
-    the one that an earlier finder found."""
+    """Return the spans of secrets, from left to right. Of those that overlap the first counts, then the earlier
+    finder."""
     found = [(start, order, end) for order, find in enumerate(finders) for start, end in find(text)]
     kept: list[tuple[int, int]] = []
     for start, _, end in sorted(found):
@@ -221,7 +213,6 @@ def _digest(shape: str) -> str:
 
 
 def _begun(form: str, text: str) -> int:
-    """Return how many characters of the form the end of the text has."""
     return next((size for size in range(min(len(form), len(text)), 0, -1) if text.endswith(form[:size])), 0)
 
 
@@ -278,8 +269,7 @@ def _further(secret: str) -> Iterable[str]:
 
 
 def seal(content: bytes, env: Mapping[str, str], secrets: Iterable[str], redactor: Redactor) -> bytes:
-    """Seal `content`, which is JSON. What a redactor would take out of the rest (a secret in base64, say) cannot be put
-    back, and is taken out."""
+    """Seal `content`, which is JSON. A secret in another spelling cannot be put back, and is taken out."""
     by_text = {_written(env[name]): name for name in secrets if len(env.get(name, "")) >= LENGTH_MIN}
     parts = [content.decode()]
     if by_text:
@@ -292,7 +282,6 @@ def seal(content: bytes, env: Mapping[str, str], secrets: Iterable[str], redacto
 
 
 def sealed_names(sealed: bytes) -> list[str]:
-    """Return the names of secrets that occur in it."""
     parts: list[str] = orjson.loads(sealed)
     return sorted(set(parts[1::2]))
 
@@ -329,7 +318,6 @@ class LiveRedactor(Redactor):
         self.learn_all([(name, version, secret)])
 
     def learn_all(self, secrets: Iterable[tuple[str, int, str]]) -> None:
-        """Learn secrets, each a name, a version and a value."""
         labelled = {name if version == 1 else f"{name}.{version}": secret for name, version, secret in secrets}
         if not labelled.items() <= self._texts.items():
             self._texts |= labelled

@@ -31,8 +31,8 @@ _SETTLED_AT_START: Final = ("items", "count")
 
 
 def compile_template(node: Node, marked: Collection[str] = ()) -> Template:
-    """`marked`: places (`/to`) whose texts arrive as Filled. Raises BlockError(path_invalid) when a `{"$ref"}` is no
-    variable path; plans that passed the compiler have none."""
+    """Compile the params of a node. Texts at `marked` places (`/to`) arrive as Filled. Raises BlockError(path_invalid)
+    for a `{"$ref"}` that the compiler would refuse."""
     params = orjson.loads(bytes(node.params))
     if not isinstance(params, dict):
         params = {}
@@ -70,9 +70,8 @@ class Template:
         self._limit_key = limit_key
 
     def fill(self, values: Values, path: Path) -> dict[str, Any]:
-        """The params for a run of the node in scope `path`; the caller may change them. An end sentinel gets no
-        `items` and no `count`: both were settled at the start. Raises BlockError: reference_failed,
-        payload_too_large."""
+        """Return the params for a run of the node in scope `path`; the caller may change them. Raises BlockError:
+        reference_failed, payload_too_large."""
         params: dict[str, Any] = orjson.loads(self._params)
         room = _Room()
         for place, slot in self._slots:
@@ -83,7 +82,6 @@ class Template:
         return params
 
     def skip_if(self, values: Values, path: Path) -> Bound | None:
-        """Return the policy's skip_if with its references bound, or None if there is none."""
         return self._skip.fill(values, path, _Room()) if self._skip is not None else None
 
     def cache_key(self, values: Values, path: Path) -> Bound | None:
@@ -91,15 +89,14 @@ class Template:
         return self._cache_key.fill(values, path, _Room()) if self._cache_key is not None else None
 
     def limit_key(self, values: Values, path: Path) -> str:
-        """Return the key of the policy's limit, as text."""
         key = self._limit_key
         filled = key if isinstance(key, str) else key.fill(values, path, _Room())
         return filled if isinstance(filled, str) else render(filled)
 
 
 class _Room:
-    """The bytes that the references of one fill may still put in. Counted while they are filled: a short list of
-    references to one large value would otherwise take gigabytes before the result could be measured."""
+    """The bytes that the references of one fill may still put in. They are counted while they are filled: a list of
+    references to one large value could take gigabytes."""
 
     __slots__ = ("_left",)
 
@@ -107,7 +104,6 @@ class _Room:
         self._left = SIZE_MAX_BYTES
 
     def spend(self, size: int) -> None:
-        """Subtract `size` bytes. Raises BlockError(payload_too_large)."""
         self._left -= size
         if self._left < 0:
             raise BlockError(
@@ -118,7 +114,6 @@ class _Room:
             )
 
     def copy(self, value: Any) -> Any:
-        """`payload.copy`, paid for."""
         if isinstance(value, str):
             self.spend(len(value))
         elif isinstance(value, (dict, list)):
@@ -129,8 +124,6 @@ class _Room:
 
 
 class _Whole:
-    """`<ref>` and nothing else: the typed value. An environment name that is not set stays as written."""
-
     __slots__ = ("_ref", "_text")
 
     def __init__(self, ref: Ref, text: str) -> None:
@@ -149,8 +142,6 @@ class _Whole:
 
 
 class _Text:
-    """Text with references in it: strings as they are, each reference rendered where it stands."""
-
     __slots__ = ("_parts",)
 
     def __init__(self, parts: list[str | tuple[Ref, str]]) -> None:
@@ -196,8 +187,6 @@ class _Code:
 
 
 class _Variable:
-    """A reference to a variable, `{"$ref": "$.hit.body"}`. It is null if there is no such place."""
-
     __slots__ = ("_path",)
 
     def __init__(self, path: tuple[str | int, ...]) -> None:
@@ -235,7 +224,6 @@ def _slots(
     literal: Collection[str],
     marked: Collection[str],
 ) -> Iterator[tuple[_Place, _Slot]]:
-    """Return every place in `params` that has to be filled, depth first in document order."""
     stack: list[tuple[_Place, str, Any, bool]] = [((), "", params, False)]
     while stack:
         place, pointer, value, in_python = stack.pop()
@@ -294,9 +282,8 @@ def _bound(value: Any, ref: Ref) -> Any:
 
 
 class Filled(str):
-    """Text that remembers which parts of it came from references: (start, end) of each in `data`, in order. It is for
-    params whose text has a syntax of its own, such as a list with commas: a comma in a name is not part of that
-    syntax."""
+    """Text that remembers which parts of it, (start, end) in `data`, came from references: for params whose text has a
+    syntax, such as a list with commas, of which a comma in a name is no part."""
 
     __slots__ = ("data",)
     data: tuple[tuple[int, int], ...]
@@ -320,7 +307,6 @@ def environment_names(node: Node) -> tuple[str, ...]:
 
 
 def names_elsewhere(node: Node, spec: BlockSpec) -> frozenset[str]:
-    """Return the names that the node reads in a place that is not for secrets."""
     params: Any = orjson.loads(bytes(node.params))
     params = params if isinstance(params, dict) else {}
     permitted = checker_of(spec).secret_places(params)

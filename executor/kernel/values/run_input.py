@@ -25,10 +25,8 @@ CHAT_INPUT: Final[dict[str, Any]] = {
 
 
 def start_output(params: Mapping[str, Any], input: Any) -> dict[str, Any]:
-    """Return the output of a start block for this run input: the input object, its declared fields coerced and
-    defaulted. An input that is not an object becomes {"input": value}, no input {}. Raises BlockError: input_reserved
-    for a reserved name, input_missing for a required field that is not given, not_a_file for another value in the field
-    of a file. Quick and pure, so that it can be called before a run is made."""
+    """Return the output of a start block for this run input: the object with its declared fields coerced and defaulted.
+    Another input becomes {"input": value}, none {}. Raises BlockError: input_reserved, input_missing, not_a_file."""
     output = dict(input) if isinstance(input, dict) else {} if input is None else {"input": input}
     fields = [f for f in params.get("fields") or () if isinstance(f, dict) and isinstance(f.get("name"), str)]
     reserved = [name for name in RESERVED if name in output or any(f["name"] == name for f in fields)]

@@ -46,11 +46,8 @@ _REPEAT = re.compile(r"[*+{]")
 
 
 def violations(schema: Mapping[str, Any], value: Any, matches: Matches | None = None) -> list[dict[str, str]]:
-    """Return the violations of `value`: [{"pointer", "message"}], the first 20, by place; [] when it fits.
-
-    `matches(pattern, text)` is the sandbox's; without one Python's own, for schemas that can be trusted. Raises
-    BadRequest: schema_invalid, or check_took_too_long when half a second of computing is not enough.
-    """
+    """Return the first 20 violations, [{"pointer", "message"}], by place. `matches` is the sandbox's; without one
+    Python's own, for schemas that can be trusted. Raises BadRequest: schema_invalid, check_took_too_long."""
     problem = schema_error(orjson.dumps(schema))
     if problem is not None:
         raise BadRequest(
@@ -89,8 +86,7 @@ def violations(schema: Mapping[str, Any], value: Any, matches: Matches | None = 
 
 
 def takes_long(schema: Mapping[str, Any], value: Any) -> bool:
-    """May `violations` take more than some 20 ms? Patterns and references cost what their author wants; else the cost
-    is at most the number of values times that of the rules."""
+    """May `violations` take more than some 20 ms? Patterns and references cost what their author wants."""
     text = orjson.dumps(schema)
     try:
         size = len(orjson.dumps(value))
@@ -132,8 +128,8 @@ _limits: ContextVar[_Limits] = ContextVar("weft_schema_check")
 
 @cache
 def _checker() -> Any:
-    """The validator class, with a look at the clock before each keyword. Making it costs more than most checks, and its
-    libraries take a twentieth of a second, so they are loaded for the first schema."""
+    """Return the validator class, which looks at the clock before each keyword. Its libraries load in a twentieth of a
+    second, for the first schema."""
     from jsonschema import Draft202012Validator
     from jsonschema.validators import extend
 
@@ -158,7 +154,6 @@ def _matches(wanted: str, text: str) -> bool:
 
 
 def _own_rules() -> dict[str, Any]:
-    """By keyword, in place of those of jsonschema, which has none for `format` without a checker of formats."""
     from jsonschema.exceptions import ValidationError
 
     def pattern(validator: Any, wanted: str, instance: Any, schema: Any) -> Iterator[ValidationError]:
@@ -221,8 +216,8 @@ def _plain(value: Any) -> Any:
 
 
 def _quicker(matches: Matches) -> Matches:
-    """A call of the sandbox costs a quarter of a millisecond. Where a pattern means the same to Python, and can take it
-    no longer than the cube of a short text, Python's is used."""
+    """Use Python's patterns where they mean the same and take no longer than the cube of a short text: a call of the
+    sandbox costs a quarter of a millisecond."""
 
     def quick(pattern: str, text: str) -> bool:
         if _is_plain(pattern) and len(text) <= PLAIN_TEXT_MAX and text.isascii() and not text.endswith("\n"):
@@ -248,9 +243,8 @@ ASIDE_BYTES: Final = 16 * 1024
 
 
 async def check_output(node: Node, output: bytes, matches: Matches) -> None:
-    """An output against the block's own output schema, before anything of it is recorded. `output` is JSON. Raises
-    BlockError(output_invalid) naming the first place that does not fit; another attempt may
-    give another output if the block asks the world."""
+    """Check an output against the block's own schema, before anything of it is recorded. Raises
+    BlockError(output_invalid) naming the first place that does not fit."""
     schema = node.output_schema
     if schema is None:
         return

@@ -25,9 +25,8 @@ from executor.kernel.values.payload import MISSING, copy, trimmed
 
 
 class Cell(Struct, gc=False):
-    """An output. `own_brief`: None, if it is `data`. `ends`: False, if the node left by a handle with an edge, and is
-    an end of its scope only where it does not. A run holds thousands, and JSON has no cycles: the garbage
-    collector need not look at them."""
+    """An output. `own_brief`: None, if it is `data`. `ends`: False, if the node left by a handle with an edge. The
+    garbage collector need not look at the thousands that a run holds."""
 
     data: bytes
     own_brief: bytes | None = None
@@ -108,7 +107,6 @@ class ContainerCells:
         return self.open.get(index) or self.retained.get(index)
 
     def newest(self) -> int:
-        """Index of the newest iteration that has put something out, or -1."""
         return max(self.open, default=self.last_index)
 
     def release(self) -> None:
@@ -118,7 +116,6 @@ class ContainerCells:
         self.items_data = self._items = None
 
     def results_so_far(self) -> list[Any]:
-        """Decoded once each; the list grows with the loop."""
         for index in range(len(self.decoded), self.done):
             self.decoded.append(orjson.loads(self.results.get(index, b"null")))
         return self.decoded
@@ -138,10 +135,8 @@ class _Results(msgspec.Struct):
 
 
 class Values:
-    """See the module text. Not thread-safe: it belongs to the task that runs the run.
-
-    `input` and what `lookup` returns for blocks and items are shared: copy before changing (`payload.copy`).
-    """
+    """The values of one run. What `lookup` returns for blocks and items is shared: copy before changing
+    (`payload.copy`)."""
 
     def __init__(self, plan: Plan, input: Any, env: Mapping[str, str]) -> None:
         self.plan = plan
@@ -161,7 +156,6 @@ class Values:
             self.break_at(path)
 
     def passed(self, key: NodeKey) -> None:
-        """Passed over by skip_if, or failed with on_error: continue: the output is null."""
         self._record_output(key, b"null", "out")
 
     def failed(self, key: NodeKey, error: Mapping[str, Any]) -> None:
@@ -169,8 +163,7 @@ class Values:
         self._record_output(key, trimmed(orjson.dumps({"error": error})), "error")
 
     def ends(self, node: int, route: str | None) -> bool:
-        """Returns True if a node that leaves by this handle counts among the ends of its region, if it is one of
-        them."""
+        """Returns True if a node that leaves by this handle may count among the ends of its region."""
         return route not in self._wired_handles.get(node, ())
 
     def sized(self, start_key: NodeKey, count: int, items: bytes | None) -> None:
@@ -184,12 +177,10 @@ class Values:
         container.outcome = outcome
 
     def patch(self, ops: Sequence[Sequence[Any]]) -> None:
-        """Apply `[op, path, value]` patches to the variables, all or (BlockError) none."""
         paths.apply(self.variables, ops)
 
     def break_at(self, path: Path) -> None:
-        """Mark the innermost loop scope of `path`: the loop ends with this iteration. No loop there: nothing
-        happens."""
+        """Let the innermost loop of `path`, if there is one, end with this iteration."""
         found = self._loop_of(path)
         if found is not None:
             container, index = found
@@ -202,8 +193,8 @@ class Values:
         return found is not None and found[0].broken == found[1]
 
     def scope_closed(self, path: Path, error: Mapping[str, Any] | None = None) -> None:
-        """An iteration or branch is over: collect its result and let go of its outputs. The second time does nothing.
-        `error`: an unhandled failure that the parallel's on_branch_error turns into this branch's result."""
+        """Collect the result of an iteration or branch, and let go of its outputs. The second time does nothing.
+        `error`: a failure that on_branch_error turns into the result."""
         region_index, index = path[-1]
         region = self.plan.regions[region_index]
         parent = self._open(path[:-1])
@@ -227,7 +218,6 @@ class Values:
                 container.retained[index] = scope
 
     def _result(self, region: int, scope: ScopeCells) -> bytes:
-        """Return the result of an iteration or branch: the outputs of its last blocks."""
         ran = (scope.cells.get(node) for node in self.plan.regions[region].all_ends)
         outputs = [cell.brief for cell in ran if cell is not None and cell.ends]
         if self.plan.regions[region].single and len(outputs) < 2:
@@ -235,9 +225,8 @@ class Values:
         return b"[" + b",".join(outputs) + b"]"
 
     def exit(self, end_key: NodeKey) -> bytes:
-        """The output of a container that is done, recorded as the output of its end sentinel:
-        {"results": [...]} in order of iterations or branches, loops also "last": {block name: output} of the last
-        one."""
+        """Record and return the output of a container that is done: {"results": [...]} in order, loops also "last":
+        {block name: output} of the last iteration."""
         path, node = end_key
         region = self.plan.regions[self.plan.nodes[node].body]
         container = self._open(path).containers.get(self.plan.nodes[node].body)
@@ -264,8 +253,8 @@ class Values:
     # what can be read
 
     def lookup(self, ref: Ref, path: Path) -> Any:
-        """Return the value of `ref` for a reader in scope `path`: a JSON value, its default if that would be null, or
-        MISSING. Raises BlockError(reference_failed) for an unknown field of a strict reference; see `_block`."""
+        """Return the value of `ref` in scope `path`, its default if that would be null, or MISSING. Raises
+        BlockError(reference_failed) for an unknown field of a strict reference."""
         match ref.kind:
             case "block":
                 value = self._block(ref, path)
@@ -288,8 +277,7 @@ class Values:
         return container.count if container is not None else 0
 
     def run_output(self, ran: Collection[int]) -> Any:
-        """Output of the single end block among the nodes that ran, else an object by block name, {} when there is
-        none."""
+        """Return the output of the single end block among the nodes that ran, else an object by block name."""
         cells = [(n, self.root.cells[n]) for n in self.plan.regions[0].all_ends if n in ran and n in self.root.cells]
         if len(cells) == 1:
             return orjson.loads(cells[0][1].data)
@@ -306,9 +294,8 @@ class Values:
     # references
 
     def _block(self, ref: Ref, path: Path) -> Any:
-        """A block that did not run in the scope meant is MISSING, whatever field is asked for; so is every field
-        below null. What it did put out is walked: a field that is not there is MISSING, or an error when the
-        reference is strict and has no default. `output` may stand between the block and its fields."""
+        """Return a field of an output. It is MISSING of a block that did not run, and below null. `output` may stand
+        between the block and its fields."""
         cell = self._cell(ref, path)
         if cell is None:
             return MISSING
@@ -388,7 +375,6 @@ class Values:
         return scope
 
     def _open(self, path: Path) -> ScopeCells:
-        """The scope at `path`, made on first use."""
         scope = self.root
         for region, index in path:
             container = scope.containers.get(region)
@@ -401,7 +387,6 @@ class Values:
         return scope
 
     def _loop_of(self, path: Path) -> tuple[ContainerCells, int] | None:
-        """The container of the innermost loop scope of `path`, and its iteration there."""
         for depth in range(len(path) - 1, -1, -1):
             region, index = path[depth]
             if self.plan.regions[region].kind == "loop":
@@ -430,8 +415,7 @@ class Values:
             container.release()
 
     def _last_outputs(self, container: ContainerCells | None, first: int, size: int) -> bytes:
-        """JSON object of the outputs of the last iteration, in plan order; a name used twice gives way to the block
-        id."""
+        """Return the outputs of the last iteration by block name, or by id where a name is used twice."""
         if container is None or container.last is None:
             return b"{}"
         outputs: dict[str, bytes] = {}
@@ -444,7 +428,6 @@ class Values:
 
 
 def _unknown_field(ref: Ref, value: Any, fields: Sequence[str | int]) -> BlockError:
-    """Names the first field that is not there, and those that are."""
     holder = value
     missing: str | int = ""
     for field in fields:

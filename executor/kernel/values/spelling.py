@@ -48,15 +48,14 @@ _ANY_BREAK = re.compile(BREAK)
 
 
 def unescaped(text: str) -> str:
-    """`text` without escapes of ASCII and breaks; the same object where there are none. For looking whether something
-    may be in it: other escapes stay."""
+    """Return `text` without escapes of ASCII and breaks, for looking whether something may be in it; the same object if
+    there are none."""
     if "\n" in text or "\\" in text or "\0" in text or "\r" in text:
         text = _ANY_BREAK.sub("", text)
     return _ESCAPE.sub(_character, text) if _HINTS.search(text) is not None else text
 
 
 def escapes(text: str) -> str:
-    """The escapes and breaks in `text`, and where they stand."""
     return " ".join(f"{match.start()}:{match[0]}" for each in (_ESCAPE, _ANY_BREAK) for match in each.finditer(text))
 
 
@@ -87,15 +86,12 @@ _NO_CHARACTER: Final = "\ufdd0"  # stands for a surrogate, which UTF-8 does not 
 
 
 class Linear:
-    """A regular expression of RE2, for texts that may have surrogates."""
-
     __slots__ = ("_found",)
 
     def __init__(self, pattern: str) -> None:
         self._found: re.Pattern[str] = re2.compile(_SURROGATES.sub(_NO_CHARACTER, pattern), _OPTIONS)
 
     def __call__(self, text: str) -> Iterator[tuple[int, int]]:
-        """Yield the spans of matches, from left to right."""
         return (match.span() for match in self._found.finditer(_encodable(text)))
 
     def is_all_of(self, text: str) -> bool:
@@ -103,7 +99,6 @@ class Linear:
 
 
 def _encodable(text: str) -> str:
-    """With a character for each surrogate, so that places stay the same."""
     return text if text.isascii() or text.isprintable() else _SURROGATES.sub(_NO_CHARACTER, text)
 
 
@@ -115,13 +110,10 @@ def _linear_spelling(text: str, in_lines: bool) -> Linear:
 
 @lru_cache(maxsize=256)
 def linear_folded(form: str) -> Linear:
-    """The spellings of base64 or of hexadecimal digits, with breaks in them."""
     return Linear(folded(form))
 
 
 class Spelling:
-    """The spellings of one text."""
-
     __slots__ = ("_folded", "_pattern", "_units", "runs", "text")
 
     def __init__(self, text: str) -> None:
@@ -131,8 +123,7 @@ class Spelling:
         self._pattern = self._folded = ""
 
     def may_be_in(self, lowered: str, lowered_unescaped: str = "") -> bool:
-        """False: no spelling is in the text of which `lowered` is the lower case. Those that escape letters or break
-        lines are found in the lower case of what `unescaped` returns."""
+        """Returns False if no spelling is in the texts, which are in lower case."""
         return all(run in lowered or run in lowered_unescaped for run in self.runs)
 
     @property
@@ -144,13 +135,11 @@ class Spelling:
 
     @property
     def folded(self) -> str:
-        """The same with breaks in it."""
         if not self._folded:
             self._folded = _joined(self._units, [_unit(unit) for unit in self._units])
         return self._folded
 
     def finder(self, in_lines: bool) -> Linear:
-        """Return what finds all spellings, with breaks in them or in one line."""
         return _linear_spelling(self.text, in_lines)
 
     def partial_length(self, text: str, at: int) -> int:
@@ -190,13 +179,10 @@ class Spelling:
         return frozenset((first, first.lower(), first.upper(), *(form[0] for form in _misread(first))))
 
     def shape(self, spelled: str) -> str:
-        """Return what distinguishes one spelling of this text from another, without its letters."""
         return "".join(map(_class, spelled, "\0" + spelled))
 
 
 def _class(char: str, before: str) -> str:
-    """Return the class of a character. `before` is the character in front of it, which may mark it as the letter of an
-    escape."""
     if char in "%&;#\\+=?{}\ufffd\r\n\t\0" or (before == "\\" and char in "nrtxu"):
         return char
     if char.isdigit():
@@ -223,8 +209,7 @@ def _compiled(unit: str) -> re.Pattern[str]:
 
 @lru_cache(maxsize=1024)
 def _unit(unit: str, one_case: bool = False) -> str:
-    """`unit` is one character, or several backslashes. Longer spellings stand first: the last character takes all that
-    belongs to it."""
+    """Return the spellings of one character or several backslashes, longer ones first: the last one takes all of it."""
     if unit[0] == "\\":
         one = rf"(?:{_BACKSLASH}{{1,15}}(?:u005[cC]|x5[cC]|u\{{0*5[cC]\}})|{_html(unit[0])}|=5[cC]|\\\x00)"
         return rf"(?:{one}{{{len(unit)}}}|\\\x00\\|{_BACKSLASH}{{{len(unit)},}}(?:u005[cC])?)"
@@ -247,7 +232,6 @@ def _misread(char: str) -> tuple[str, ...]:
 
 
 def _lost(char: str) -> list[str]:
-    """Return patterns for a character beyond ASCII whose bytes were read as another encoding, or replaced."""
     if char.isascii():
         return []
     data = char.encode("utf-8", "surrogatepass")

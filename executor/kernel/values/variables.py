@@ -45,7 +45,6 @@ def parse_path(text: str) -> tuple[str | int, ...]:
 
 
 def read(root: Any, path: Sequence[str | int]) -> Any:
-    """Return the value at `path` below `root`, or MISSING."""
     for part in path:
         if isinstance(root, dict):
             root = root.get(part if isinstance(part, str) else str(part), MISSING)
@@ -58,10 +57,9 @@ def read(root: Any, path: Sequence[str | int]) -> Any:
 
 
 def apply(variables: dict[str, Any], ops: Sequence[Sequence[Any]]) -> None:
-    """Apply patches `[op, path, value]` in order, in place. Raises BlockError(path_invalid | patch_failed |
-    payload_invalid); nothing is changed then. set and append make what is missing on the way; an index may be at most
-    one past the end of its list. merge is shallow; del of what is not there does nothing; increment starts from 0, by
-    1 when the value is null."""
+    """Apply patches `[op, path, value]` in order, in place, all or none. Raises BlockError: path_invalid, patch_failed,
+    payload_invalid. set and append make what is missing on the way; merge is shallow; increment is by 1 if the value is
+    null."""
     undo: list[_Undo] = []
     try:
         for op, text, value in ops:
@@ -108,8 +106,7 @@ def _apply_one(variables: dict[str, Any], op: str, text: str, path: tuple[str | 
 
 
 def add(text: str, start: Any, step: Any) -> int | float:
-    """The sum that `increment` makes. Raises BlockError(patch_failed) unless both are numbers and the sum is one in
-    JSON."""
+    """Return the sum that `increment` makes. Raises BlockError(patch_failed)."""
     for number, what in ((start, "it holds"), (step, "the value is")):
         if isinstance(number, bool) or not isinstance(number, (int, float)):
             raise _failed("increment", text, f"{what} {_kind(number)}, not a number")
@@ -120,8 +117,7 @@ def add(text: str, start: Any, step: Any) -> int | float:
 
 
 def _put(variables: dict[str, Any], text: str, path: tuple[str | int, ...], value: Any) -> list[_Undo]:
-    """Set, making objects (and lists, where the next part is an index) on the way. Builds what is new before it is
-    hung in."""
+    """Set, making objects, and lists where the next part is an index, on the way."""
     at: Any = variables
     depth = 0
     while depth < len(path) - 1:
