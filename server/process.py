@@ -10,28 +10,23 @@ from __future__ import annotations
 
 import asyncio
 import errno
-import gc
 import logging
 import os
 import shlex
 import shutil
-import signal
 import socket
 import sys
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from types import FrameType
 
-import anyio.lowlevel
 import uvicorn
 from msgspec.structs import replace
 from starlette.applications import Starlette
 
-from executor.errors import WeftError
-from executor.kernel.store.sqlite.connection import FULL, full_hint
-from executor.open.engine import GC_THRESHOLDS, Engine
+from executor.open.engine import Engine
 from server import ui
 from server.app import create_app, own_blocks
 from server.http.auth import Auth
@@ -39,22 +34,16 @@ from server.http.connections import Connection, Connections
 from server.http.security import Proxies, warn_of_open_bind
 from server.http.streams import Streams
 from server.keys import with_token
-from server.leave import StopSignals, leave
-from server.logs import keep_from_log, log_to_stderr
-from server.metrics.beside import Metrics
+from server.leave import StopSignals
 from server.metrics.collect import ProcessMeters
 from server.settings import Settings, load_settings
-from server.start import started
+from server.start import EXIT_USAGE, Process, run_process, tune_gc
 from server.variables import SettingsError, authority, database_path, server_url
-from server.watchdog import Descriptors, Watchdog, raise_limit
+from server.watchdog import Descriptors, Watchdog
 
 Show = Callable[[str], object]
-EXIT_USAGE = 2
-NO_DATABASE_HINT = "Set a file in a writable folder with --db or WEFT_DB. To restore a backup, use `weft restore`."
-NO_SERVER_HINT = "WEFT_DB is its address. Is PostgreSQL 15 or newer running there, and may this user connect to it?"
 GRACE_S = 5  # for requests under way when the server stops; the time in which the engine drains counts
 
-POOL_THREADS = 32  # for compiling large documents, checks, names of other servers
 KEEP_ALIVE_S = 15
 TICKS_PER_S = 10  # of uvicorn's main loop
 BACKLOG = 2048
@@ -80,13 +69,10 @@ def serve(settings: Settings | None = None, show: Show | None = None, *, work: b
         listener.close()
         print(f"weft: {error}", file=sys.stderr)
         return EXIT_USAGE
-    log_to_stderr(settings.log_level, settings.unloggable, settings.log_format)
-    # uvicorn listens to signals only while it serves.
-    stop_signals = StopSignals()
-    for name in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(name, stop_signals)
-    with listener, asyncio.Runner(loop_factory=loop_factory()) as runner:
-        return runner.run(_serve(settings, listener, stop_signals, show, work))
+    if warning := warn_of_open_bind(settings):
+        logging.getLogger("weft").warning(warning)
+    with listener:
+        return run_process(settings, partial(_serve, settings, listener, show, work), listener=listener, work=work)
 
 
 class Server(uvicorn.Server):
@@ -123,10 +109,7 @@ class Server(uvicorn.Server):
         if self._stop_signals:
             self.should_exit = True
             return
-        # Imported modules stay: to search them for garbage again and again costs a busy server a quarter of its time.
-        gc.collect()
-        gc.freeze()
-        gc.set_threshold(*GC_THRESHOLDS)
+        tune_gc()
         if self.started:
             await self._print_ready()
             if self._work and not self._settings.read_only:
@@ -194,94 +177,27 @@ class Server(uvicorn.Server):
         await super().shutdown(sockets)
 
 
-async def _serve(
-    settings: Settings,
-    listener: socket.socket,
-    stop_signals: StopSignals,
-    show: Show | None = None,
-    work: bool = True,
-) -> int:
-    descriptors = raise_limit()
-    # asyncio's own pool has six threads on two cores, and functions of users may take some for long.
-    asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(POOL_THREADS, "weft-pool"))
-    await _warm_up()
-    metrics = Metrics(ProcessMeters())
-    try:
-        if settings.metrics_port is not None:
-            await metrics.listen(settings.metrics_port, settings.metrics_host)
-    except OSError as error:
-        where = f"{settings.metrics_host}:{settings.metrics_port}"
-        print(f"weft: cannot listen on {where}: {error.strerror or error}", file=sys.stderr)
-        return EXIT_USAGE
-    try:
-        return await _serve_beside(metrics, settings, listener, stop_signals, descriptors, show, work)
-    finally:
-        await metrics.close()
-
-
-async def _serve_beside(
-    metrics: Metrics,
-    settings: Settings,
-    listener: socket.socket,
-    stop_signals: StopSignals,
-    descriptors: int | None,
-    show: Show | None,
-    work: bool,
-) -> int:
-    warning = warn_of_open_bind(settings)
-    if warning:
-        logging.getLogger("weft").warning(warning)
-    try:
-        engine = await started(settings, stop_signals, work=work, listener=listener)
-    except (WeftError, SettingsError, OSError) as error:
-        cannot_open(settings, error)
-        return 1
-    if engine is None:
-        return 0
-    keep_from_log(engine.parts.redactor)
-    metrics.engine = engine
-    try:
-        app = create_app(settings, engine, ui.built(), metrics.process)
-        config = uvicorn.Config(
-            app,
-            http=Connection,
-            ws="none",
-            lifespan="on",
-            log_config=None,
-            log_level=settings.log_level,
-            access_log=False,  # server/http/security.py writes it
-            server_header=False,
-            proxy_headers=False,  # server/http/security.py reads them
-            backlog=_backlog(descriptors),
-            timeout_keep_alive=KEEP_ALIVE_S,
-            timeout_graceful_shutdown=GRACE_S,
-        )
-        await Server(config, app, settings, stop_signals, descriptors, show, work).serve(sockets=[listener])
-    finally:
-        try:
-            await asyncio.wait_for(engine.close(), settings.limits.drain_s)
-        except TimeoutError:
-            logging.getLogger("weft").error("the engine did not drain in time; its runs continue at the next start")
-    leave(engine.parts.services.functions, 0)
-    return 0
-
-
-def cannot_open(settings: Settings, error: Exception) -> None:
-    """Print to stderr the reason why the database cannot be used, and the next step."""
-    print(f"weft: cannot open {settings.database}: {error}", file=sys.stderr)
-    full = isinstance(error, OSError) and error.errno in FULL
-    hint = full_hint(settings.db_path) if full else getattr(error, "hint", "")
-    no_database = NO_DATABASE_HINT if settings.db_address is None else NO_SERVER_HINT
-    print(f"  {hint or no_database}", file=sys.stderr)
-
-
-async def _warm_up() -> None:
-    """anyio imports its backend with the first call that needs it, and no descriptor may be left for that by then."""
-    await anyio.lowlevel.checkpoint()
+async def _serve(settings: Settings, listener: socket.socket, show: Show | None, work: bool, context: Process) -> None:
+    app = create_app(settings, context.engine, ui.built(), context.metrics.process)
+    config = uvicorn.Config(
+        app,
+        http=Connection,
+        ws="none",
+        lifespan="on",
+        log_config=None,
+        log_level=settings.log_level,
+        access_log=False,  # server/http/security.py writes it
+        server_header=False,
+        proxy_headers=False,  # server/http/security.py reads them
+        backlog=_backlog(context.descriptors),
+        timeout_keep_alive=KEEP_ALIVE_S,
+        timeout_graceful_shutdown=GRACE_S,
+    )
+    server = Server(config, app, settings, context.stop_signals, context.descriptors, show, work)
+    await server.serve(sockets=[listener])
 
 
 def _command() -> str:
-    """Return the command for `weft` here: `make serve` runs one that is not on the PATH."""
     called = sys.argv[0]
     return called if Path(called).name == "weft" and shutil.which("weft") is None else "weft"
 
@@ -290,15 +206,6 @@ def _backlog(descriptors: int | None) -> int:
     """Return the length of the backlog. All queued connections are accepted at once, before one of them can be closed:
     they must not use up all descriptors."""
     return BACKLOG if descriptors is None else max(1, min(BACKLOG, descriptors // 4))
-
-
-def loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
-    """uvloop where it exists; None is asyncio's own."""
-    try:
-        import uvloop
-    except ImportError:
-        return None
-    return uvloop.new_event_loop
 
 
 def _bind(settings: Settings) -> socket.socket:

@@ -79,7 +79,6 @@ class Limits(Struct, frozen=True):
     stream_ping_s: float = 15.0
     stream_chunk_bytes: int = 64 * 1024
     frame_cache_bytes: int = 8 * 1024 * 1024
-    drain_s: float = 10.0
 
 
 class Settings(Variables, frozen=True):
@@ -134,7 +133,6 @@ class Settings(Variables, frozen=True):
 
     @property
     def alerts(self) -> AlertSettings:
-        """The alerts for operators, and their addresses."""
         waiting, queued = self.alert_waiting_s, self.alert_queued_s
         return AlertSettings(
             self.alert_email,
@@ -146,12 +144,10 @@ class Settings(Variables, frozen=True):
 
     @property
     def file_bytes(self) -> int:
-        """The size of the largest file."""
         return self.file_max * 1024 * 1024
 
     @property
     def mail(self) -> MailSettings:
-        """The mail server."""
         return MailSettings(
             self.mail_transport, self.mail_sender, self.mail_host, self.mail_port, self.mail_username,
             self.mail_password, self.mail_start_tls,
@@ -159,7 +155,6 @@ class Settings(Variables, frozen=True):
 
     @property
     def oidc(self) -> OidcSettings | None:
-        """The provider that signs people in."""
         if self.oidc_issuer is None:
             return None
         names = (each.name for each in fields(OidcSettings))
@@ -167,7 +162,6 @@ class Settings(Variables, frozen=True):
 
     @property
     def folders_of_sqlite(self) -> tuple[str, ...]:
-        """The folders with the SQLite files of `sql` blocks."""
         if self.sqlite_folders or self.db_address is not None:
             return self.sqlite_folders
         return (str(Path(self.db_path).parent / "databases"),)
@@ -211,7 +205,6 @@ class Settings(Variables, frozen=True):
 
     @property
     def otlp_header_map(self) -> dict[str, str]:
-        """Raises SettingsError."""
         found = {}
         for part in filter(None, (self.otlp_headers or "").split(",")):
             name, equals, value = part.partition("=")
@@ -293,7 +286,6 @@ def load_settings(environ: Mapping[str, str] | None = None, *, serves: bool = Tr
 
 
 def _read(env: Mapping[str, str]) -> dict[str, Any]:
-    """Return the fields of Settings that the environment sets, as text. Raises SettingsError."""
     raw: dict[str, Any] = {key: env[name] for name, key in FIELDS.items() if env.get(name)}
     for key in raw:
         if get_origin(_type_of(key)) is tuple:
@@ -324,13 +316,11 @@ def _named(env: Mapping[str, str], prefix: str) -> dict[str, str]:
 
 
 def _type_of(field: str) -> Any:
-    """Return the type in the table, without what may be missing and without its bounds."""
     of = Variables.__annotations__[field]
     return getattr(of if hasattr(of, "__metadata__") else get_args(of)[0], "__origin__", of)
 
 
 def _must_be(field: str) -> str:
-    """Return the values that the type of a field has, for errors."""
     of = _type_of(field)
     if get_origin(of) is Literal:
         *first, last = get_args(of)
@@ -345,12 +335,10 @@ def _must_be(field: str) -> str:
 
 
 def _listed(text: str) -> tuple[str, ...]:
-    """Return the parts of a list with commas."""
     return tuple(part.strip() for part in text.split(",") if part.strip())
 
 
 def _check_values(settings: Settings) -> None:
-    """Check rules that types do not express. Raises SettingsError."""
     _check_forms(settings)
     _check_mail(settings)
     _check_models(settings)
