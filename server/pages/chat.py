@@ -11,7 +11,7 @@ from executor.errors import WeftError
 from executor.kernel.values.run_input import MESSAGE_MAX
 from executor.service.topics.chats import ChatTurn, ChatView
 from server.pages import html as instead
-from server.pages.html import Html, el, page
+from server.pages.html import Html, el, markup, page
 from server.ui import Extras
 
 WORDS = {
@@ -23,6 +23,14 @@ _ERRORS = {
     "chat_busy": "Wait for the answer before you send the next message.",
     "chat_changed": "This conversation has other messages now. Read them, then send yours again.",
 }
+
+
+_FORM = """<form method="post" id="chat">
+<input type="hidden" name="n" id="n" value="{}"><label for="message">Message</label>
+<textarea name="message" id="message" rows="2" required maxlength="{}" placeholder="{}"
+aria-describedby="hint">{}</textarea>
+<small id="hint" class="quiet scripted" hidden>Enter sends, Shift and Enter begins a new line.</small>
+<div class="actions"><button type="submit" class="primary" id="send">Send</button></div></form>"""
 
 
 def show(
@@ -41,27 +49,7 @@ def show(
         said = _ERRORS.get(error.code, f"Write a message of at most {MESSAGE_MAX:,} characters.")
     is_open = bool(turns) and turns[-1].state in ("working", "waiting")
     following = turns[-1].n + 1 if turns else 1
-    box = el(
-        "textarea",
-        typed,
-        name="message",
-        id="message",
-        rows=2,
-        required=True,
-        maxlength=MESSAGE_MAX,
-        placeholder=chat.placeholder,
-        aria_describedby="hint",
-    )
-    form = el(
-        "form",
-        el("input", type="hidden", name="n", id="n", value=following),
-        el("label", "Message", for_="message"),
-        box,
-        el("small", "Enter sends, Shift and Enter begins a new line.", id="hint", class_="quiet scripted", hidden=True),
-        el("div", el("button", "Send", type="submit", class_="primary", id="send"), class_="actions"),
-        method="post",
-        id="chat",
-    )
+    form = markup(_FORM, str(following), str(MESSAGE_MAX), chat.placeholder, typed)
     content = (
         el("h1", chat.title),
         el("p", chat.text, class_="text") if chat.text else None,

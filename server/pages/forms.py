@@ -55,7 +55,6 @@ def file_inputs(schema: Any) -> frozenset[str]:
 
 
 def encoding_of(schema: Any) -> str | None:
-    """The `enctype` of the form."""
     return "multipart/form-data" if file_inputs(schema) else None
 
 
@@ -98,7 +97,6 @@ def _required(schema: Any) -> frozenset[str]:
 
 
 def _read(kind: str, text: str) -> Any:
-    """Raises ValueError with a text for the person at the form."""
     if kind in ("string", "long"):
         return text.replace("\r\n", "\n")
     if kind == "integer":

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import html
 from datetime import UTC, datetime
-from typing import Any, Literal
+from typing import Any, Literal, LiteralString
 
 import orjson
 from starlette.responses import Response
@@ -39,6 +39,11 @@ def el(tag: str, /, *children: Any, **attributes: str | int | bool | None) -> Ht
     return Html("".join(parts))
 
 
+def markup(template: LiteralString, *children: Any) -> Html:
+    """Markup with a child, as of `el`, in place of each `{}`."""
+    return Html(template.format(*map(join, children)))
+
+
 def join(*children: Any) -> Html:
     """Pieces of HTML as one: texts are escaped, None is left out."""
     parts: list[str] = []
@@ -65,30 +70,29 @@ def page(
     """A whole document. `chrome`: with the header and its link to the editor, else a sheet of its own, for people who
     follow a link; `script` is the address of its script; `extras` are the parts that the interface adds."""
     added, fonts = extras or Extras()
-    head = el(
-        "head",
-        el("meta", charset="utf-8"),
-        el("meta", name="viewport", content="width=device-width, initial-scale=1"),
-        el("meta", name="color-scheme", content="light dark"),
-        el("title", f"{title} · weft"),
-        el("link", rel="icon", href="/static/favicon.svg", type="image/svg+xml"),
+    whole = markup(
+        _WHOLE,
+        title,
         el("link", rel="stylesheet", href=fonts) if fonts else None,
-        el("link", rel="stylesheet", href="/static/weft.css"),
         el("script", src=script, defer=True) if script else None,
         el("script", src=added, type="module") if added else None,
+        markup(_CHROME if chrome else _LETTER, main),
     )
-    banner = el("header", el("a", "weft", href="/", class_="mark"), class_="banner") if chrome else _letterhead()
-    body = el(
-        "body", banner, el("main", *main, class_=None if chrome else "sheet"), class_=None if chrome else "letter"
-    )
-    return Response(
-        "<!doctype html>\n" + el("html", head, body, lang="en"), status, media_type="text/html; charset=utf-8"
-    )
+    return Response(whole, status, media_type="text/html; charset=utf-8")
 
 
-def _letterhead() -> Html:
-    mark = el("img", src="/static/favicon.svg", alt="", width=20, height=20)
-    return el("header", el("span", mark, "weft", class_="mark"), class_="letterhead")
+_WHOLE = """<!doctype html>
+<html lang="en"><head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<title>{} · weft</title>
+<link rel="icon" href="/static/favicon.svg" type="image/svg+xml">
+{}<link rel="stylesheet" href="/static/weft.css">{}{}
+</head>{}</html>"""
+_CHROME = """<body><header class="banner"><a href="/" class="mark">weft</a></header><main>{}</main></body>"""
+_LETTER = """<body class="letter"><header class="letterhead"><span class="mark">
+<img src="/static/favicon.svg" alt="" width="20" height="20">weft</span></header><main class="sheet">{}</main></body>"""
 
 
 def moment(at_ms: int | None) -> Html:
@@ -135,14 +139,8 @@ def _columns(rows: list[Any]) -> list[str]:
 def _table(columns: list[str], rows: list[Any]) -> Html:
     head = el("tr", *[el("th", str(name), scope="col") for name in columns])
     body = [el("tr", *[el("td", value_view(row[name])) for name in columns]) for row in rows[:ITEMS_MAX]]
-    return el(
-        "div",
-        el("table", el("thead", head), el("tbody", *body)),
-        class_="scroll",
-        tabindex="0",
-        role="region",
-        aria_label="Table",
-    )
+    table = '<div class="scroll" tabindex="0" role="region" aria-label="Table"><table>{}{}</table></div>'
+    return markup(table, el("thead", head), el("tbody", body))
 
 
 def _more(items: list[Any]) -> Html | None:

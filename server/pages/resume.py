@@ -10,13 +10,17 @@ from starlette.responses import Response
 from executor.service.views import WaitView
 from server.pages import html as instead
 from server.pages.forms import encoding_of, form_fields, schema_fields
-from server.pages.html import Html, el, join, moment, page, value_view
+from server.pages.html import Html, el, join, markup, moment, page, value_view
 from server.ui import Extras
 
 _LOST: dict[str | None, str] = {"retry": "Run it again", "done": "Mark as done", "fail": "Mark as failed"}
 
 # Members of an answer besides the fields; the page shows them in words elsewhere.
 _SAID = ("action", "answered_by", "answered_at")
+
+
+_NAME = """<div class="field"><label for="by">Your name<span class="quiet"> (optional)</span></label>
+<input type="text" name="by" id="by" autocomplete="name" maxlength="200" value="{}"></div>"""
 
 
 def ask(
@@ -33,12 +37,7 @@ def ask(
     errors = errors or {}
     wrong = bool(errors or error)
     trouble = el("p", error or "Check the marked fields.", class_="notice err", role="alert") if wrong else None
-    name = el(
-        "div",
-        el("label", "Your name", el("span", " (optional)", class_="quiet"), for_="by"),
-        el("input", type="text", name="by", id="by", autocomplete="name", maxlength=200, value=(typed or {}).get("by")),
-        class_="field",
-    )
+    name = markup(_NAME, (typed or {}).get("by"))
     form = el(
         "form",
         form_fields(wait.schema, typed, errors),
@@ -63,7 +62,6 @@ def ask(
 
 
 def thanks(wait: WaitView, action: str | None, extras: Extras | None = None) -> Response:
-    """The page after an answer."""
     answer = f"answer “{_words(action)}”" if action else "answer"
     said = f"Thank you. Your {answer} was recorded."
     return _closed(wait, said, 200, extras)
@@ -113,7 +111,6 @@ def _closed(wait: WaitView, said: str, status: int, extras: Extras | None) -> Re
 
 
 def _facts(wait: WaitView) -> Html:
-    """The sender, the time of the question, and its deadline."""
     who = wait.workflow if wait.label == _title(wait) else f"{wait.workflow}, {wait.label}"
     rows: list[tuple[str, Any]] = [("Asked by", who), ("Asked", moment(wait.opened_at_ms))]
     if wait.expires_at_ms:
