@@ -36,7 +36,6 @@ from server import ui
 from server.api import table_of
 from server.api.demo import Calls
 from server.http.auth import Auth, watch_streams
-from server.http.rates import HookRates, LinkRates
 from server.http.security import Guard
 from server.http.streams import Streams
 from server.http.table import routes
@@ -97,8 +96,6 @@ def create_app(
     app.state.auth = Auth(settings, secret)
     app.state.oidc = oidc
     app.state.streams = Streams(settings.limits)
-    app.state.link_rates = LinkRates()
-    app.state.hook_rates = HookRates()
     app.state.demo_calls = Calls()
     app.state.process = process
     return app
@@ -151,7 +148,6 @@ async def build_engine(settings: Settings, *, work: bool = True) -> Engine:
 
 
 def _store(settings: Settings) -> Store:
-    """Return the store of the configured database. Raises SettingsError."""
     if settings.read_only:
         store = _store_to_write(settings)
         return ReadOnlyStore(store, lambda: open_reading(settings.db_address or Path(settings.db_path)))
@@ -172,7 +168,6 @@ def _store_to_write(settings: Settings) -> Store:
 
 
 def _bus(settings: Settings) -> Bus | None:
-    """Between the processes on a PostgreSQL database."""
     address = settings.bus_address or settings.db_address
     if settings.db_address is None or address is None:
         return None

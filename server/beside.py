@@ -68,5 +68,4 @@ class BesideServer(uvicorn.Server):
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """They belong to the process."""
         yield

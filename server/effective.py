@@ -92,7 +92,6 @@ def problems_of(environ: Mapping[str, str]) -> dict[str, str]:
 
 
 def _without(name: str, environ: Mapping[str, str], problem: str | None) -> Setting:
-    """Return a setting without a value."""
     if name in ("WEFT_TOKEN", "WEFT_SECRET_KEY") and problem is None:
         try:
             path = Path(database_path(environ))
@@ -130,7 +129,6 @@ def _shown(name: str, text: str, plain: set[str]) -> str:
 
 
 def _without_credentials(text: str) -> str:
-    """An address without user, password and query."""
     try:
         parts = urlsplit(text)
     except ValueError:

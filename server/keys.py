@@ -61,7 +61,6 @@ def old_secrets(settings: Settings) -> tuple[bytes, ...]:
 
 
 def secrets_command(settings: Settings) -> SecretsCommand | None:
-    """Raises SettingsError."""
     try:
         argv = shlex.split(settings.secrets_command or "")
     except ValueError as error:

@@ -31,7 +31,6 @@ class StopSignals:
         self._first_s: float | None = None
 
     def __bool__(self) -> bool:
-        """True if there was one."""
         return self._first_s is not None
 
     def __call__(self, number: int, frame: FrameType | None = None) -> None:

@@ -11,7 +11,6 @@ PACKAGE = Path(__file__).parent
 
 
 def examples_folder(package: Path = PACKAGE) -> Path:
-    """For the folder of this package."""
     inside = package / "examples"
     return inside if inside.is_dir() else package.parent / "examples"
 

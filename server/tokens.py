@@ -20,7 +20,6 @@ MADE_BY = 'python3 -c "import secrets; print(secrets.token_urlsafe(32))"'
 
 
 def token_path(db_path: str) -> Path:
-    """The token file beside a database."""
     return Path(db_path).with_suffix(".token")
 
 
@@ -39,7 +38,6 @@ def read_or_make(db_path: str) -> str:
 
 
 def read(path: Path) -> str:
-    """Raises SettingsError when there is no token in it, or no such file."""
     try:
         token = path.read_text(encoding="ascii").strip()
     except (OSError, UnicodeDecodeError) as error:

@@ -40,7 +40,6 @@ class Watchdog:
         threading.Thread(target=self._watch, name="weft-watchdog", daemon=True).start()
 
     def beat(self) -> None:
-        """The event loop moves."""
         self._beat_s = time.monotonic()
 
     def stop(self) -> None:

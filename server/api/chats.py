@@ -4,7 +4,7 @@ conversation: the id is random, and its stream shows that conversation alone.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import orjson
 from msgspec import Struct
@@ -14,7 +14,6 @@ from executor.errors import Conflict, InputInvalid, NotFound, WeftError
 from executor.kernel.journal.codec import data_of
 from executor.kernel.store.run_rows import Record
 from executor.service.topics.chats import PERSON, ChatTurn, ChatView, new_conversation, streamed
-from server import ui
 from server.http.errors import CrossSite, UnsupportedMedia
 from server.http.request import decode_form, read_bytes
 from server.http.response import Json
@@ -23,6 +22,7 @@ from server.http.sse import EventStream
 from server.http.table import Call, Routes, RouteSpec
 from server.pages import chat as pages
 from server.pages.html import instead
+from server.ui import Extras
 
 
 class ChatFrames:
@@ -47,7 +47,6 @@ class ChatFrames:
                 yield _frame("end", {})
 
     def texts(self, texts: dict[str, str]) -> bytes:
-        """Encode text by node key, such as `agent` or `agent#2`. Text of blocks in loops is not sent."""
         return b"".join(_frame("text", {"text": text}) for key, text in texts.items() if key in self._shown)
 
 
@@ -77,49 +76,45 @@ route = Routes("triggers", RouteSpec)
 
 
 @route("GET", _ANY, "Begin a conversation", public=True, media=_HTML, documented=False)
-async def begin(call: Call) -> Response:
+async def begin(call: Call, name: str, token: str) -> Response:
     """Redirect to a new conversation. Nothing is stored before its first message."""
     try:
-        await _find(call)
+        await call.follow_link(call.engine.chats.find(name, token))
     except WeftError as error:
         return instead(error, "chat")
     return RedirectResponse(f"{call.request.url.path}/{new_conversation()}", 303)
 
 
 @route("GET", _ONE, "A conversation", public=True, media=_HTML, documented=False)
-async def show(call: Call) -> Response:
+async def show(call: Call, name: str, token: str, conversation: str) -> Response:
+    chats = call.engine.chats
     try:
-        chat = await _find(call)
-        turns = await call.engine.chats.turns(*_place(call))
+        chat = await call.follow_link(chats.find(name, token))
+        turns = await chats.turns(name, token, conversation)
     except WeftError as error:
         return instead(error, "chat")
-    if call.accepts("application/json"):
-        return Json(ChatTurns(turns))
-    read_only = call.settings.read_only
-    return pages.show(chat, turns, another=_another(call), extras=_extras(call), read_only=read_only)
+    return Json(ChatTurns(turns)) if call.accepts("application/json") else _page(call, chat, turns)
 
 
 @route("POST", _ONE, "Send a message", public=True, body_bytes=BODY_BYTES_MAX, media=_HTML, documented=False)
-async def say(call: Call) -> Response:
+async def send(call: Call, name: str, token: str, conversation: str) -> Response:
     """A form post leads back to the page; a script gets JSON."""
-    media = call.request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if media != "application/x-www-form-urlencoded":
+    if call.media_type != "application/x-www-form-urlencoded":
         raise UnsupportedMedia("This address accepts only the form of its page.", hint="Programs use a webhook.")
-    wants_json = call.accepts("application/json")
+    wants_json, chats = call.accepts("application/json"), call.engine.chats
     try:
-        chat = await _find(call)
-        call.link_rates.answering(f"{chat.id}\0{call.address}")
-        call.hook_rates.proved(chat.id, "token", call.address)
+        chat = await call.follow_link(chats.find(name, token))
+        call.rates.link_answered(f"{chat.id}\0{call.address}")
+        call.rates.hook_proved(chat.id, "token", call.address)
         typed = decode_form(await read_bytes(call.request, call.limits))
-        message, number = typed.get("message", "").replace("\r\n", "\n").strip(), typed.get("n", "")
-        n = int(number) if number.isascii() and number.isdecimal() and len(number) <= 6 else 0
+        message = typed.get("message", "").replace("\r\n", "\n").strip()
+        n = _number(typed.get("n", "")) or 0
         try:
-            await call.engine.chats.send(*_place(call), n, message)
+            await chats.send(name, token, conversation, n, message)
         except (Conflict, InputInvalid) as error:
             if wants_json:
                 raise
-            turns = await call.engine.chats.turns(*_place(call))
-            return pages.show(chat, turns, another=_another(call), typed=message, error=error, extras=_extras(call))
+            return _page(call, chat, await chats.turns(name, token, conversation), message, error)
     except WeftError as error:
         if wants_json:
             raise
@@ -135,36 +130,26 @@ async def say(call: Call) -> Response:
     media=("text/event-stream",),
     documented=False,
 )
-async def stream(call: Call) -> Response:
+async def stream(call: Call, name: str, token: str, conversation: str, n: str) -> Response:
     """The text and the open questions of one message, until its run has ended. Nothing else of the run is sent to
     visitors."""
     if is_cross_site(call.request.headers):
         raise CrossSite()
-    n = call.path("n")
-    await _find(call)
-    if not (n.isascii() and n.isdecimal() and len(n) <= 6):
+    await call.follow_link(call.engine.chats.find(name, token))
+    number = _number(n)
+    if number is None:
         raise NotFound("there is no such message", code="chat_not_found")
-    row, plan = await call.engine.chats.run_of(*_place(call), int(n))
+    row, plan = await call.engine.chats.run_of(name, token, conversation, number)
     return EventStream(call.engine, call.streams, row, 0, {}, encode=ChatFrames(streamed(plan)), so_far=True)
 
 
-def _another(call: Call) -> str:
-    return call.request.url.path.rpartition("/")[0]
+def _number(text: str) -> int | None:
+    return int(text) if text.isascii() and text.isdecimal() and len(text) <= 6 else None
 
 
-def _place(call: Call) -> tuple[str, str, str]:
-    return call.path("name"), call.path("token"), call.path("conversation")
-
-
-async def _find(call: Call) -> ChatView:
-    """Raises NotFound, TooManyTries, WebhookDisabled, WebhookNotReady."""
-    try:
-        return await call.engine.chats.find(call.path("name"), call.path("token"))
-    except NotFound:
-        call.link_rates.missed(call.address)
-        raise
-
-
-def _extras(call: Call) -> ui.Extras:
-    """The fonts of the interface, if it was built."""
-    return ui.Extras(None, ui.extras(call.interface, "resume").fonts)
+def _page(
+    call: Call, chat: ChatView, turns: Sequence[ChatTurn], typed: str = "", error: WeftError | None = None
+) -> Response:
+    another = call.request.url.path.rpartition("/")[0]
+    extras, read_only = Extras(fonts=call.extras.fonts), call.settings.read_only
+    return pages.show(chat, turns, another=another, typed=typed, error=error, extras=extras, read_only=read_only)

@@ -11,7 +11,7 @@ from executor.errors import Conflict, NotFound
 from executor.kernel.process.acting import Act, acting
 from server import ui
 from server.api.server import LoginRequest, SessionsEnded, SignedIn, SignInLink
-from server.http.auth import CODE_S
+from server.http.auth import CODE_S, ELSEWHERE, ID_TOKEN
 from server.http.errors import BodyInvalid, Unauthorized
 from server.http.principal import Principal
 from server.http.response import Json
@@ -55,9 +55,9 @@ async def log_in(call: Call, body: LoginRequest) -> Response:
         how = "server-token" if body.code is None else "sign-in link"
         await call.auth.note_refusal(call.engine, "POST /login", how, call.address)
         if body.token is not None:
-            call.auth.rates.missed(call.address)
+            call.rates.login_missed(call.address)
         raise
-    call.auth.forget_id_token(response)  # of the session before this one, which the provider had signed in
+    call.auth.delete_cookie(response, ID_TOKEN)  # of the session before this one, which the provider had signed in
     if before is not None:
         await _end(call, before)
     return response
@@ -156,7 +156,7 @@ async def start(call: Call) -> Response:
     to, now_s = call.request.query_params.get("to", "/"), call.engine.parts.clock.now_ms() / 1000
     url, cookie = oidc.flow.begin(described, to, now_s)
     response = RedirectResponse(url, 303, headers={"cache-control": "no-store"})
-    call.auth.begin_elsewhere(response, cookie)
+    call.auth.set_cookie(response, ELSEWHERE, cookie)
     return response
 
 
@@ -166,10 +166,10 @@ async def callback(call: Call) -> Response:
     oidc = _configured(call)
     sent = call.request.query_params
     now_s = call.engine.parts.clock.now_ms() / 1000
-    under_way = oidc.flow.resume(call.auth.begun_elsewhere(call.request), sent.get("state", ""), now_s)
+    under_way = oidc.flow.resume(call.auth.cookie_of(call.request, ELSEWHERE) or "", sent.get("state", ""), now_s)
     if under_way is None:
         return entry.not_signed_in(NOT_BEGUN, 400)
-    call.auth.returns.returned(under_way.state)
+    call.rates.sign_in_returned(under_way.state)
     try:
         response = await _signed_in(call, oidc, under_way)
     except ProviderError as error:
@@ -177,12 +177,11 @@ async def callback(call: Call) -> Response:
     except NotAdmitted as refused:
         await call.auth.note_refusal(call.engine, ACTION, f"oidc, {refused}", call.address)
         response = entry.not_signed_in(str(refused), 403)
-    call.auth.end_elsewhere(response)
+    call.auth.delete_cookie(response, ELSEWHERE)
     return response
 
 
 async def _signed_in(call: Call, oidc: SignIn, under_way: UnderWay) -> Response:
-    """Raises ProviderError, NotAdmitted."""
     id_token = await asyncio.to_thread(import_module, "server.oidc.id_token")  # loads joserfc with the first sign-in
     sent, mine, engine = call.request.query_params, oidc.settings, call.engine
     if sent.get("iss", mine.issuer) != mine.issuer:

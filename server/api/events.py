@@ -60,7 +60,6 @@ class EventsQuery(Struct, frozen=True):
 
 
 def page_events(run: str, records: Sequence[Record], preview: int | None) -> list[Any]:
-    """Events of a page, as JSON that is spliced in."""
     return [orjson.Fragment(encode_record(run, record, preview)) for record in records]
 
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from starlette.responses import Response
 
-from executor.errors import Conflict, InputInvalid, NotFound, WeftError
+from executor.errors import Conflict, InputInvalid, WeftError
 from executor.service.triggers.forms import FormView
-from server import ui
 from server.api.runs import wait_for
 from server.http.errors import UnsupportedMedia
 from server.http.multipart import FORM_MEDIAS, posted
@@ -24,37 +23,35 @@ route = Routes("triggers", RouteSpec)
 
 
 @route("GET", _ONE, "A public form", public=True, media=_HTML, documented=False)
-async def show(call: Call) -> Response:
+async def show(call: Call, name: str, token: str) -> Response:
     try:
-        return pages.ask(await _find(call), extras=_extras(call), read_only=call.settings.read_only)
+        form = await call.follow_link(call.engine.forms.find(name, token))
     except WeftError as error:
         return instead(error, "form")
+    return pages.ask(form, extras=call.extras, read_only=call.settings.read_only)
 
 
 @route("POST", _ONE, "Submit a public form", public=True, body_bytes=BODY_BYTES_MAX, media=_HTML, documented=False)
-async def submit(call: Call) -> Response:
+async def submit(call: Call, name: str, token: str) -> Response:
     """The page with the result. Sending the same page again starts nothing and shows the same run."""
-    media = call.request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if media not in FORM_MEDIAS:
+    if call.media_type not in FORM_MEDIAS:
         raise UnsupportedMedia("This address accepts only the form of its page.", hint="Programs use a webhook.")
     try:
-        form = await _find(call)
-        call.link_rates.answering(f"{form.id}\0{call.address}")
-        call.hook_rates.proved(form.id, "token", call.address)
-        return await _submit(call, form)
+        form = await call.follow_link(call.engine.forms.find(name, token))
+        call.rates.link_answered(f"{form.id}\0{call.address}")
+        call.rates.hook_proved(form.id, "token", call.address)
+        return await _submit(call, name, token, form)
     except WeftError as error:
         return instead(error, "form")
 
 
-async def _submit(call: Call, form: FormView) -> Response:
-    typed, extras = await posted(call, file_inputs(form.schema)), _extras(call)
+async def _submit(call: Call, name: str, token: str, form: FormView) -> Response:
+    typed, extras = await posted(call, file_inputs(form.schema), token), call.extras
     fields, errors = read_form(form.schema, typed)
     if errors:
         return pages.ask(form, typed=typed, errors=errors, extras=extras)
     try:
-        delivered = await call.engine.forms.submit(
-            call.path("name"), call.path("token"), fields, typed.get(pages.ONCE, "")
-        )
+        delivered = await call.engine.forms.submit(name, token, fields, typed.get(pages.ONCE, ""))
     except InputInvalid as error:
         at_field, on_top = placed_errors(form.schema, error)
         return pages.ask(form, typed=typed, errors=at_field, error=on_top, extras=extras)
@@ -64,19 +61,3 @@ async def _submit(call: Call, form: FormView) -> Response:
         return pages.submitted(form, await call.engine.runs.view(error.extra["run"]), extras)
     run = await wait_for(call, delivered.submitted.run, delivered.timeout_s or 0)
     return pages.submitted(form, run, extras)
-
-
-async def _find(call: Call) -> FormView:
-    """Find the form of the path. A wrong token counts against the address of the client. Raises NotFound, TooManyTries,
-    WebhookDisabled, WebhookNotReady."""
-    try:
-        return await call.engine.forms.find(call.path("name"), call.path("token"))
-    except NotFound:
-        call.link_rates.missed(call.address)
-        raise
-
-
-def _extras(call: Call) -> ui.Extras:
-    """The parts that the interface adds to these pages, if it was built: its fonts, and checks while a form is filled
-    in."""
-    return ui.extras(call.interface, "resume")

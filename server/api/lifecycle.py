@@ -145,7 +145,6 @@ async def migrate(call: Call, id: str, body: MigrateRequest) -> Json[MigrateAnsw
 
 
 def _changes(where: str, what: str, given: Any) -> str:
-    """Return the names of the values given in place of recorded ones, for the audit."""
     if not given:
         return where
     names = ", ".join(given) if isinstance(given, dict) else "another one"

@@ -15,7 +15,6 @@ from executor.errors import AlreadyAnswered, AnswerInvalid, Conflict, NotFound, 
 from executor.kernel.process.acting import Act, Reach, acting
 from executor.kernel.run.answers import needs_sign_in
 from executor.service.views import WaitView, view_of
-from server import ui
 from server.api.waits import AnswerRequest, PublicWait, too_late
 from server.http.auth import HINT
 from server.http.errors import UnsupportedMedia, problem
@@ -37,24 +36,23 @@ route = Routes("waits", RouteSpec)
 
 
 @route("GET", "/resume/{token}", _SHOW, public=True, statuses=(404, 429), media=_BOTH)
-async def show(call: Call) -> PublicWait | Response:
-    if _wants_json(call):
-        return await show_json(call)
+async def show(call: Call, token: str) -> PublicWait | Response:
+    if call.accepts("application/json") and not call.accepts("text/html"):
+        return await show_json(call, token)
     try:
-        wait = await _find(call)
+        wait = await _find(call, token)
     except NotFound:
         return pages.unknown()
     if await _is_closed_to(call, wait):
         return entry.sign_in(provider=call.provider)
-    extras = _extras(call)
     if wait.status != "pending":
-        return pages.closed(wait, 200, extras)
-    return pages.ask(wait, extras=extras, read_only=call.settings.read_only)
+        return pages.closed(wait, 200, call.extras)
+    return pages.ask(wait, extras=call.extras, read_only=call.settings.read_only)
 
 
 @route("GET", "/api/resume/{token}", _SHOW, public=True, statuses=(404, 429))
-async def show_json(call: Call) -> PublicWait:
-    wait = await _find(call)
+async def show_json(call: Call, token: str) -> PublicWait:
+    wait = await _find(call, token)
     if await _is_closed_to(call, wait):
         raise SignInRequired(hint=HINT)
     return view_of(PublicWait, wait)
@@ -69,52 +67,49 @@ async def show_json(call: Call) -> PublicWait:
     statuses=(401, 403, 404, 409, 422, 429),
     media=_BOTH,
 )
-async def answer(call: Call) -> PublicWait | Response:
+async def answer(call: Call, token: str) -> PublicWait | Response:
     """A form post returns a page, a JSON post returns JSON."""
-    media = call.request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if media in FORM_MEDIAS:
-        return await _answer_form(call)
-    return await answer_json(call)
+    return await (_answer_form if call.media_type in FORM_MEDIAS else answer_json)(call, token)
 
 
 @route("POST", "/api/resume/{token}", _ANSWER, public=True, body=AnswerRequest, statuses=(401, 403, 404, 409, 422, 429))
-async def answer_json(call: Call) -> PublicWait:
+async def answer_json(call: Call, token: str) -> PublicWait:
     """{"action", "fields", "by"}. Where the wait is for certain people, the request needs their credential too: 401 or
     403 without it, and `by` does not count."""
-    wait = await _find(call, answering=True)
+    wait = await _find(call, token, answering=True)
     body = await read_as(call.request, call.limits, AnswerRequest)
     try:
-        answered = await _record(call, wait, body.fields, body.action, body.by)
+        answered = await _record(call, token, wait, body.fields, body.action, body.by)
     except AlreadyAnswered as error:
         raise too_late(error) from None
     return view_of(PublicWait, answered)
 
 
-async def _answer_form(call: Call) -> Response:
-    token = call.path("token")
+async def _answer_form(call: Call, token: str) -> Response:
     try:
-        wait = await _find(call, answering=True)
+        wait = await _find(call, token, answering=True)
     except NotFound:
         return pages.unknown()
-    extras = _extras(call)
+    extras = call.extras
     if wait.status != "pending":
         return pages.closed(wait, 409, extras)
     files = file_inputs(wait.schema)
     if files and await _is_closed_to(call, wait):  # before anything is stored
         return entry.sign_in()
-    typed = await posted(call, files)
+    typed = await posted(call, files, token)
     fields, errors = read_form(wait.schema, typed)
     if errors:
         return pages.ask(wait, typed=typed, errors=errors, extras=extras)
     action = typed.get("action") or None
     try:
-        answered = await _record(call, wait, fields, action, typed.get("by", "").strip()[:200] or None)
+        answered = await _record(call, token, wait, fields, action, typed.get("by", "").strip()[:200] or None)
     except SignInRequired:
         return entry.sign_in(provider=call.provider)
     except NotYours as error:
         return pages.ask(wait, typed=typed, error=error.message, extras=extras)
     except AnswerInvalid as error:
-        return _ask_again(wait, typed, error, extras)
+        at_field, on_top = placed_errors(wait.schema, error)
+        return pages.ask(wait, typed=typed, errors=at_field, error=on_top, extras=extras)
     except Conflict:
         return pages.closed(await call.engine.waits.find(token), 409, extras)
     return pages.thanks(answered, action, extras)
@@ -125,11 +120,13 @@ async def _is_closed_to(call: Call, wait: WaitView) -> bool:
     return needs_sign_in(wait.request) and call.auth.required and not await call.auth.allows(call.request)
 
 
-async def _record(call: Call, wait: WaitView, fields: dict[str, Any], action: str | None, said: str | None) -> WaitView:
+async def _record(
+    call: Call, token: str, wait: WaitView, fields: dict[str, Any], action: str | None, said: str | None
+) -> WaitView:
     """Record the answer in the audit: its actor is the signed-in user, or the holder of the link with the name typed
     there."""
     who = await call.auth.principal(call.request) if call.auth.required else None
-    reach = _reach(call, who)
+    reach = _reach(call, token, who)
     if who is not None and not needs_sign_in(wait.request):
         who = None if not who.is_signed_in else who
     detail = f"{action or 'answered'}" + (f", said to be {said}" if said else "")
@@ -137,45 +134,23 @@ async def _record(call: Call, wait: WaitView, fields: dict[str, Any], action: st
     now_ms = call.engine.parts.clock.now_ms()
     path = f"/api/runs/{wait.run}/waits/{wait.key}"
     with acting(Act(actor, via, "POST /resume/{token}", path, now_ms, detail, reach=reach)):
-        return await call.engine.answer(call.path("token"), fields, action, said, None if who is None else who.answerer)
+        return await call.engine.answer(token, fields, action, said, None if who is None else who.answerer)
 
 
-def _reach(call: Call, who: Principal | None) -> Reach | None:
+def _reach(call: Call, token: str, who: Principal | None) -> Reach | None:
     """Return the files that an answer may name: those uploaded with it, and those that its sender may use."""
     if not call.auth.required or (who is not None and who.reach is None):
         return None
-    token = call.path("token")
     if who is None or who.reach is None:
         return Reach(uploaders=(token,))
     return replace(who.reach, uploaders=(*who.reach.uploaders, token))
 
 
-async def _find(call: Call, answering: bool = False) -> WaitView:
-    """Raises NotFound, TooManyTries."""
-    try:
-        wait = await call.engine.waits.find(call.path("token"))
-    except NotFound:
-        call.link_rates.missed(call.address)
-        raise
+async def _find(call: Call, token: str, answering: bool = False) -> WaitView:
+    wait = await call.follow_link(call.engine.waits.find(token))
     if answering:
-        call.link_rates.answering(call.path("token"))
+        call.rates.link_answered(token)
     return wait
-
-
-def _ask_again(wait: WaitView, typed: dict[str, str], error: AnswerInvalid, extras: ui.Extras) -> Response:
-    """Put each message at the field its pointer names; what belongs to no field is shown above the form."""
-    at_field, on_top = placed_errors(wait.schema, error)
-    return pages.ask(wait, typed=typed, errors=at_field, error=on_top, extras=extras)
-
-
-def _extras(call: Call) -> ui.Extras:
-    """The parts that the interface adds to these pages, if it was built: its fonts, checks while a form is filled in, a
-    notice when the question was answered elsewhere."""
-    return ui.extras(call.interface, "resume")
-
-
-def _wants_json(call: Call) -> bool:
-    return call.accepts("application/json") and not call.accepts("text/html")
 
 
 class CallbackTaken(Struct, frozen=True):
@@ -199,18 +174,13 @@ CALLBACK_HINT = "Send the answer to this URL with POST, as JSON or text. Only th
     status=202,
     statuses=(400, 404, 409, 413, 415, 422, 429),
 )
-async def receive(call: Call) -> CallbackTaken:
+async def receive(call: Call, token: str) -> CallbackTaken:
     """Any JSON or text. 202: accepted. 409: answered before; `answered_by` and `answered_at_ms` have details. 422: the
     body does not match the schema; the URL stays open."""
-    token = call.path("token")
     headers = {name.lower(): value for name, value in call.request.headers.items()}
     body = _body(await read_bytes(call.request, call.limits), headers.get("content-type", ""), call.limits)
-    try:
-        await call.engine.waits.by_token(token, "callback")
-    except NotFound:
-        call.link_rates.missed(call.address)
-        raise
-    call.link_rates.answering(token)
+    await call.follow_link(call.engine.waits.by_token(token, "callback"))
+    call.rates.link_answered(token)
     try:
         wait = await call.engine.callbacks.receive(token, body, headers)
     except AlreadyAnswered as error:

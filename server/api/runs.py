@@ -252,7 +252,6 @@ def run_urls(run: str) -> RunUrls:
 
 
 def accepted(submitted: Submitted) -> RunAccepted:
-    """The answer to a request that started a run."""
     return view_of(RunAccepted, submitted, urls=run_urls(submitted.run))
 
 
@@ -264,7 +263,6 @@ def _without_traceback(error: bytes | None) -> Any:
 
 
 def run_summary(row: RunRow, now_ms: int, lacks: str | None) -> RunSummary:
-    """A run as lists show it."""
     since_ms = row.stale_since_ms(now_ms)
     began_ms = row.started_at_ms or row.created_at_ms
     return view_of(
@@ -326,7 +324,6 @@ def starts(
     params: tuple[Param, ...] = (),
     audit: bool | None = None,
 ) -> Callable[[H], H]:
-    """Return the decorator of a POST that starts a run."""
     return route(
         "POST",
         path,

@@ -193,7 +193,6 @@ def packaged_examples() -> Examples:
 
 
 def read_examples(folder: Path) -> list[Example]:
-    """All examples of a folder, in the order of ORDER."""
     found = []
     for path in sorted(folder.glob("*.json"), key=_place):
         document = orjson.loads(path.read_bytes())

@@ -46,7 +46,6 @@ class UsagePage(Struct, frozen=True):
 
 
 def usage_page(first: str, to: str, by: By, workflow: str | None, found: UsageView) -> UsagePage:
-    """Return the usage as it is sent."""
     return UsagePage(first, to, by, workflow, found.currency, found.prices, found.total, found.items)
 
 
@@ -63,7 +62,6 @@ async def show(call: Call, query: UsageQuery) -> UsagePage:
 
 
 def _day(name: str, text: str | None) -> date | None:
-    """Raises BadRequest."""
     if text is None:
         return None
     try:

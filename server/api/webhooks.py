@@ -161,47 +161,45 @@ HINT = "Send a POST request to this URL."
 async def receive(call: Call, id: str) -> Response:
     """202 when the run is stored, or the response of the run. 401: authentication failed. 409: this delivery was
     received before. 410: the webhook is disabled."""
-    rates = call.hook_rates
     proved = False
     try:
-        received = await _read(call)
+        received = await _read(call, id)
 
         def admit(auth: Auth) -> None:
             nonlocal proved
             proved = True
-            rates.proved(id, auth, call.address)
+            call.rates.hook_proved(id, auth, call.address)
             _check_json(received, call.limits)
 
         delivered = await call.engine.webhooks.receive(id, received, admit)
     except NotFound:
-        call.link_rates.missed(call.address)
+        call.rates.link_missed(call.address)
         raise
     except StoreError:
         raise
     except WeftError:
         if not proved:
-            rates.refused(call.address)
+            call.rates.hook_refused(call.address)
         raise
     if delivered.timeout_s is None:
         return _started(delivered, delivered.submitted.status)
     return await _answer(call, delivered, delivered.timeout_s)
 
 
-async def _read(call: Call) -> Received:
+async def _read(call: Call, id: str) -> Received:
     """Return the request as bytes. Raises BodyTooLarge, BodyTimeout, MalformedBody, which are recorded like refusals of
     the webhook."""
     request = call.request
     try:
         body = await read_bytes(request, call.limits)
     except WeftError as error:
-        call.engine.webhooks.record_refused(call.path("id"), error)
+        call.engine.webhooks.record_refused(id, error)
         raise
     headers = {name.lower(): value for name, value in request.headers.items()}
     return Received(request.method, headers, request.query_params.multi_items(), body)
 
 
 def _check_json(received: Received, limits: Limits) -> None:
-    """Raises MalformedBody if the body is not JSON, or exceeds the bounds."""
     media = received.headers.get("content-type", "").partition(";")[0].strip().lower()
     if media.endswith(("/json", "+json")) and received.body.strip():
         parse_json(received.body, limits)

@@ -140,12 +140,10 @@ class WorkflowPlanQuery(PlanQuery, frozen=True):
 
 
 def workflow_url(name: str) -> str:
-    """The path of a workflow on this server."""
     return f"/api/workflows/{quote(name, safe='')}"
 
 
 def workflow_version(head: WorkflowHead, row: WorkflowRow, document: bytes) -> WorkflowVersion:
-    """A version with this document, spliced in as it is."""
     return WorkflowVersion(
         name=row.name,
         version=row.version,

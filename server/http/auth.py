@@ -18,9 +18,10 @@ import secrets
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Final
+from typing import Final, Literal
 from urllib.parse import quote
 
+from msgspec import Struct
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -31,7 +32,7 @@ from executor.open.engine import Engine
 from server.http.credentials import AGE_MS, KEY, ApiTokens, Sessions, hash_of
 from server.http.errors import Unauthorized
 from server.http.principal import FIRST_ADMIN, SERVER, Principal, of_session
-from server.http.rates import LoginRates, Refusals, ReturnRates
+from server.http.rates import Rates
 from server.http.streams import Streams
 from server.settings import Settings
 
@@ -50,6 +51,20 @@ ID_TOKEN_KEPT_MAX = 3_000  # characters: browsers take cookies of 4 KB
 TOO_LONG = "-"
 
 
+class Cookie(Struct, frozen=True):
+    """`ending`: of its name."""
+
+    ending: str
+    path: str
+    samesite: Literal["strict", "lax"]
+    age_s: int
+
+
+SESSION: Final = Cookie("", "/", "strict", AGE_MS // 1000)
+ELSEWHERE: Final = Cookie("-oidc", "/", "lax", CODE_S)  # with it the browser comes back from a provider's page
+ID_TOKEN: Final = Cookie("-id", "/logout", "strict", AGE_MS // 1000)
+
+
 class Auth:
     """`secret` is the 32 bytes of settings.read_secret: a new secret or a new token ends all sessions."""
 
@@ -62,17 +77,13 @@ class Auth:
         mark = hmac.new(secret, b"session:" + (settings.token or "").encode(), hashlib.sha256).hexdigest()
         self.sessions = Sessions(mark)
         self.tokens = ApiTokens()
-        self.rates = LoginRates(now_s)
-        self.returns = ReturnRates(now_s)
-        self.refusals = Refusals(now_s)
+        self.rates = Rates(now_s)
 
     @property
     def required(self) -> bool:
-        """True if this server has a token."""
         return self._token is not None
 
     async def allows(self, request: Request) -> bool:
-        """Return whether the request carries a valid credential."""
         return await self.principal(request) is not None
 
     async def require(self, request: Request) -> Principal:
@@ -97,7 +108,6 @@ class Auth:
         return await self.session(request)
 
     async def session(self, request: Request) -> Principal | None:
-        """Return the principal of the open session whose cookie the request carries."""
         engine: Engine | None = request.app.state.engine
         session = self._cookie_hash(request)
         if session is None or engine is None:
@@ -129,56 +139,41 @@ class Auth:
 
     async def begin(self, engine: Engine, user: str, response: Response, device: str) -> None:
         """Start a session of this user, with its cookie on `response`. `device` is the User-Agent."""
-        value = await self.sessions.begin(engine, user, device)
+        self.set_cookie(response, SESSION, await self.sessions.begin(engine, user, device))
+
+    def set_cookie(self, response: Response, cookie: Cookie, value: str) -> None:
         response.set_cookie(
-            self.cookie, value, max_age=AGE_MS // 1000, path="/", httponly=True, samesite="strict", secure=self._secure
-        )
-
-    def begin_elsewhere(self, response: Response, value: str) -> None:
-        """Set the cookie of a sign-in through a provider's page, with which the browser comes back."""
-        response.set_cookie(
-            f"{self.cookie}-oidc", value, max_age=CODE_S, path="/", httponly=True, samesite="lax", secure=self._secure
-        )
-
-    def begun_elsewhere(self, request: Request) -> str:
-        return request.cookies.get(f"{self.cookie}-oidc", "")
-
-    def end_elsewhere(self, response: Response) -> None:
-        response.delete_cookie(f"{self.cookie}-oidc", path="/", httponly=True, samesite="lax", secure=self._secure)
-
-    def keep_id_token(self, response: Response, token: str) -> None:
-        """Store the ID token of a session that a provider has signed in, for signing out there: in a cookie that the
-        browser sends with that request alone. A token too long for a cookie is left out."""
-        value = token if len(token) <= ID_TOKEN_KEPT_MAX else TOO_LONG
-        response.set_cookie(
-            self._id_token_cookie,
+            self.cookie + cookie.ending,
             value,
-            max_age=AGE_MS // 1000,
-            path="/logout",
+            max_age=cookie.age_s,
+            path=cookie.path,
             httponly=True,
-            samesite="strict",
+            samesite=cookie.samesite,
             secure=self._secure,
         )
+
+    def delete_cookie(self, response: Response, cookie: Cookie) -> None:
+        name = self.cookie + cookie.ending
+        response.delete_cookie(name, cookie.path, httponly=True, samesite=cookie.samesite, secure=self._secure)
+
+    def cookie_of(self, request: Request, cookie: Cookie) -> str | None:
+        return request.cookies.get(self.cookie + cookie.ending)
+
+    def keep_id_token(self, response: Response, token: str) -> None:
+        """Store the ID token of a session that a provider has signed in, for signing out there. A token too long for a
+        cookie is left out."""
+        self.set_cookie(response, ID_TOKEN, token if len(token) <= ID_TOKEN_KEPT_MAX else TOO_LONG)
 
     def kept_id_token(self, request: Request) -> str | None:
         """Return the kept ID token: None if no provider has signed in this browser, empty if the token was too long to
         keep."""
-        value = request.cookies.get(self._id_token_cookie)
+        value = self.cookie_of(request, ID_TOKEN)
         return "" if value == TOO_LONG else value or None
 
     def sign_out(self, response: Response) -> None:
         """Take the cookies away; the session is ended in the store."""
-        response.delete_cookie(self.cookie, path="/", httponly=True, samesite="strict", secure=self._secure)
-        self.forget_id_token(response)
-
-    def forget_id_token(self, response: Response) -> None:
-        response.delete_cookie(
-            self._id_token_cookie, path="/logout", httponly=True, samesite="strict", secure=self._secure
-        )
-
-    @property
-    def _id_token_cookie(self) -> str:
-        return f"{self.cookie}-id"
+        self.delete_cookie(response, SESSION)
+        self.delete_cookie(response, ID_TOKEN)
 
     async def first_admin(self, engine: Engine) -> str:
         """Return the user that the server's token signs in; creates it if there is none."""
@@ -198,7 +193,7 @@ class Auth:
 
     async def note_refusal(self, engine: Engine, action: str, why: str, address: str) -> None:
         """A sign-in was refused: a row of the audit, unless there are many. It does not hold up the answer for long."""
-        left_out = self.refusals.spend(address)
+        left_out = self.rates.refusal_noted(address)
         if left_out is None:
             return
         more = f"; {left_out} more have no row" if left_out else ""
@@ -209,7 +204,6 @@ class Auth:
             await asyncio.wait_for(engine.store.record_act(), NOTE_PATIENCE_S)
 
     async def is_open(self, engine: Engine, key: str) -> bool:
-        """Return whether the session or the token is still valid. `key` is a Principal's."""
         if key.startswith(KEY):
             return await self.tokens.is_open(engine, key.removeprefix(KEY))
         return await self.sessions.is_open(engine, key)
@@ -221,12 +215,11 @@ class Auth:
                 streams.close_session(key)
 
     def _cookie_hash(self, request: Request) -> str | None:
-        value = request.cookies.get(self.cookie)
+        value = self.cookie_of(request, SESSION)
         return hash_of(value) if value else None
 
 
 async def watch_streams(streams: Streams, auth: Auth, engine: Engine) -> None:
-    """Call `end_streams` at an interval until cancelled."""
     while True:
         await asyncio.sleep(LOOK_EVERY_S)
         try:

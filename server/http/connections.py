@@ -67,7 +67,6 @@ class Connections(ServerState):
             self.forget(connection)
 
     def forget(self, connection: Connection) -> None:
-        """The connection no longer waits for a request."""
         if connection in self._waiting:
             del self._waiting[connection]
             self._waiting_of[connection.network] -= 1
@@ -87,7 +86,6 @@ class Connections(ServerState):
             self.update_waiting(connection)
 
     def has_room(self) -> bool:
-        """Return whether one more request may begin."""
         if len(self.tasks) < self.requests_max:
             return True
         self._warn(f"{self.requests_max} requests are in progress, which is the limit; more requests get 503")
@@ -134,12 +132,10 @@ class Connection(HttpToolsProtocol):
 
     @property
     def is_busy(self) -> bool:
-        """A request is being answered."""
         return self.cycle is not None and not self.cycle.response_complete
 
     @property
     def is_waiting(self) -> bool:
-        """True while it waits for a whole request."""
         return self._in_head or self._in_body or not self.is_busy
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # as uvicorn's

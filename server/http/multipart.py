@@ -106,7 +106,6 @@ class _Reader:
             await asyncio.sleep(0)  # a thousand parts that came together take 50 ms
 
     async def content(self) -> AsyncIterator[bytes]:
-        """Yield the rest of the present part."""
         if self._inside:
             async for piece in self._until(self._mark):
                 yield piece
@@ -161,14 +160,12 @@ def _unreadable(why: str) -> BodyInvalid:
 FORM_MEDIAS: Final = frozenset({"application/x-www-form-urlencoded", "multipart/form-data"})
 
 
-async def posted(call: Call, files: Collection[str]) -> dict[str, str]:
-    """The last text of each input; of the inputs `files`, which take files, the JSON of the stored file. Raises
-    BodyInvalid, BodyTooLarge, LimitExceeded (file_too_large)."""
+async def posted(call: Call, files: Collection[str], token: str) -> dict[str, str]:
+    """The last text of each input; of the inputs `files`, which take files, the JSON of the stored file, which the
+    sender of this form (`token`) may use. Raises BodyInvalid, BodyTooLarge, LimitExceeded (file_too_large)."""
     boundary = boundary_of(call.request.headers.get("content-type", ""))
     if boundary is None:
         return decode_form(await read_bytes(call.request, call.limits))
     body = stream_of(call.request, call.limits.body_s)
-    uploader = call.path("token")  # what came with the form may be in what is sent by it
-    return await read_form_with_files(
-        body, boundary, call.engine.parts.files, files, call.limits.request_bytes, uploader=uploader
-    )
+    text_bytes_max, store = call.limits.request_bytes, call.engine.parts.files
+    return await read_form_with_files(body, boundary, store, files, text_bytes_max, uploader=token)

@@ -75,7 +75,6 @@ def _always_sent(shown: Iterable[RouteSpec]) -> dict[str, set[str]]:
 
 
 def _add_structs(info: inspect.Type, found: set[type[Struct]]) -> None:
-    """The structs in a type, at any depth."""
     if isinstance(info, inspect.StructType):
         if info.cls in found:
             return
@@ -91,7 +90,6 @@ def _add_structs(info: inspect.Type, found: set[type[Struct]]) -> None:
 
 
 def openapi_bytes(table: Sequence[RouteSpec], locked: bool = False) -> bytes:
-    """JSON of `openapi`."""
     return orjson.dumps(openapi(table, locked))
 
 

@@ -51,79 +51,53 @@ class Buckets:
         return 0.0 if fine else (1 - left) / self._per_s
 
 
-class LinkRates:
-    """Limits for tokens in links: wrong tokens by address, answers by token."""
+class Rates:
+    """All limits of a server. `now_s` is a monotonic clock."""
 
     def __init__(self, now_s: Callable[[], float] = time.monotonic) -> None:
         self._misses = Buckets(MISSES, MISSES_PER_S, now_s)
         self._answers = Buckets(ANSWERS, ANSWERS_PER_S, now_s)
-
-    def missed(self, address: str) -> None:
-        """A request from `address` for a link that does not exist. Raises TooManyTries."""
-        refuse_after(self._misses.spend(address), "Too many requests to unknown links.")
-
-    def answering(self, token: str) -> None:
-        """A post to a link that exists. Raises TooManyTries."""
-        refuse_after(self._answers.spend(token), "Too many answers to this link.")
-
-
-class HookRates:
-    """Limits for webhooks: verified requests are counted by webhook, refused ones by address. So senders without the
-    secret do not use up the limit of those with it, even if a proxy gives all of them one address."""
-
-    def __init__(self, now_s: Callable[[], float] = time.monotonic) -> None:
         self._proved = Buckets(HOOKS, HOOKS_PER_S, now_s)
         self._refused = Buckets(REFUSED_HOOKS, REFUSED_HOOKS_PER_S, now_s)
+        self._logins = Buckets(LOGINS, LOGINS_PER_S, now_s)
+        self._logins_in_all = Buckets(LOGINS_IN_ALL, LOGINS_IN_ALL_PER_S, now_s)
+        self._returns = Buckets(RETURNS, RETURNS_PER_S, now_s)
+        self._noted = Buckets(NOTED, NOTED_PER_S, now_s)
+        self._noted_in_all = Buckets(NOTED_IN_ALL, NOTED_IN_ALL_PER_S, now_s)
+        self._left_out = 0
 
-    def proved(self, webhook: str, auth: Auth, address: str) -> None:
-        """Count a verified request. Without `auth` nothing is verified, and each address is counted by itself. Raises
-        TooManyTries."""
+    def link_missed(self, address: str) -> None:
+        """A request from `address` for a link that does not exist. Raises TooManyTries, as all below do."""
+        refuse_after(self._misses.spend(address), "Too many requests to unknown links.")
+
+    def link_answered(self, token: str) -> None:
+        refuse_after(self._answers.spend(token), "Too many answers to this link.")
+
+    def hook_proved(self, webhook: str, auth: Auth, address: str) -> None:
+        """Count a verified request by webhook: senders without the secret do not use up the limit of those with it,
+        even behind one proxy. Without `auth` nothing is verified, and each address is counted."""
         key = f"{webhook}\0{address}" if auth == "none" else webhook
         refuse_after(self._proved.spend(key), "Too many requests to this webhook.")
 
-    def refused(self, address: str) -> None:
-        """Raises TooManyTries."""
+    def hook_refused(self, address: str) -> None:
         refuse_after(self._refused.spend(address), "Too many requests from this address were refused.")
 
+    def login_missed(self, address: str) -> None:
+        """A wrong token on the sign-in page. A right token always signs in, and so does the code of a link, which is
+        never counted: nothing that others send keeps anyone out. What a guess is up against is the length of the
+        token."""
+        refuse_after(self._logins.spend(address) or self._logins_in_all.spend(""), "Too many sign-in attempts.")
 
-class LoginRates:
-    """Wrong tokens of the sign-in page are counted, by address and in all: more of them are refused for a while. A
-    right token always signs in, and so does the code of a link, which is never counted: nothing that others send keeps
-    anyone out. What a guess is up against is the length of the token."""
+    def sign_in_returned(self, state: str) -> None:
+        """A sign-in came back from the provider: a copy of its signed cookie must not make this server ask the provider
+        again and again."""
+        refuse_after(self._returns.spend(state), "This sign-in has come back too often.")
 
-    def __init__(self, now_s: Callable[[], float] = time.monotonic) -> None:
-        self._by_address = Buckets(LOGINS, LOGINS_PER_S, now_s)
-        self._in_all = Buckets(LOGINS_IN_ALL, LOGINS_IN_ALL_PER_S, now_s)
-
-    def missed(self, address: str) -> None:
-        """A wrong token from `address`. Raises TooManyTries."""
-        refuse_after(self._by_address.spend(address) or self._in_all.spend(""), "Too many sign-in attempts.")
-
-
-class ReturnRates:
-    """Limits how often one sign-in may return from the provider: a copy of its signed cookie must not make this server
-    ask the provider again and again."""
-
-    def __init__(self, now_s: Callable[[], float] = time.monotonic) -> None:
-        self._by_state = Buckets(RETURNS, RETURNS_PER_S, now_s)
-
-    def returned(self, state: str) -> None:
-        """Raises TooManyTries."""
-        refuse_after(self._by_state.spend(state), "This sign-in has come back too often.")
-
-
-class Refusals:
-    """Limits which refused sign-ins have an audit row: guesses must be seen, and must not fill the disk. An address
-    that uses up its own rows leaves those of others."""
-
-    def __init__(self, now_s: Callable[[], float] = time.monotonic) -> None:
-        self._by_address = Buckets(NOTED, NOTED_PER_S, now_s)
-        self._in_all = Buckets(NOTED_IN_ALL, NOTED_IN_ALL_PER_S, now_s)
-        self._left_out = 0
-
-    def spend(self, address: str) -> int | None:
-        """Return None if this refusal has no row, else the number of refusals without one since the last row."""
-        if self._by_address.spend(address) or self._in_all.spend(""):
+    def refusal_noted(self, address: str) -> int | None:
+        """Return None if this refused sign-in has no audit row, else the number of refusals without one since the last
+        row: guesses must be seen, and must not fill the disk. An address that uses up its own rows leaves those of
+        others."""
+        if self._noted.spend(address) or self._noted_in_all.spend(""):
             self._left_out += 1
             return None
         left_out, self._left_out = self._left_out, 0
@@ -131,7 +105,6 @@ class Refusals:
 
 
 def refuse_after(wait_s: float, message: str) -> None:
-    """Raises TooManyTries unless `wait_s` is 0."""
     if wait_s:
         seconds = math.ceil(wait_s)
         raise TooManyTries(message, hint=f"Try again in {seconds} s.", retry_after_s=seconds)

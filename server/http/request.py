@@ -198,7 +198,6 @@ async def stream_of(request: Request, idle_s: float) -> AsyncIterator[bytes]:
 
 
 async def read_json(request: Request, limits: Limits) -> Any:
-    """The body as JSON, or None when it is empty. Raises MalformedBody (400)."""
     data = await read_bytes(request, limits)
     return parse_json(data, limits) if data.strip() else None
 
@@ -276,7 +275,6 @@ def _deeper(brackets: bytes, depth_max: int) -> bool:
 
 
 def _pointer(path: str) -> str:
-    """msgspec's `.a.b[0]` as a JSON pointer."""
     return "".join(
         "/" + part.rstrip("]").replace("~", "~0").replace("/", "~1") for part in path.replace("[", ".").split(".")[1:]
     )

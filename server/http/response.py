@@ -60,7 +60,6 @@ StoredVersion = Annotated[int, Meta(ge=1, description="A stored version. Default
 
 
 def capped(counts: Mapping[Status, int]) -> list[Status]:
-    """Return the statuses whose count stopped at COUNT_MAX."""
     return [status for status, count in counts.items() if count >= COUNT_MAX]
 
 
@@ -73,7 +72,6 @@ _EMPTY = (list, dict, set)
 
 
 def to_json(value: Any) -> bytes:
-    """JSON of structs, fragments and plain values together."""
     return orjson.dumps(value, default=_plain, option=orjson.OPT_NON_STR_KEYS)
 
 
@@ -156,7 +154,6 @@ def encode_record(run: str, record: Record, preview: int | None = None) -> bytes
 
 
 def _spliced(data: bytes | None, output: bytes | None) -> bytes:
-    """`data` (a JSON object) with `"output"` put in, both as bytes."""
     head = (data or b"{}").strip()
     if output is None:
         return head
@@ -165,7 +162,6 @@ def _spliced(data: bytes | None, output: bytes | None) -> bytes:
 
 
 def _cut(record: Record, most: int) -> bytes:
-    """Return `data` with the output, its large members cut; see encode_record."""
     data, output = record.data, record.output
     in_blob = output is None and data is not None and b'"blob"' in data
     if not in_blob and len(data or b"") <= most and len(output or b"") <= most:

@@ -72,7 +72,6 @@ class Proxies:
         return bool(self._networks)
 
     def has(self, address: str) -> bool:
-        """Return whether one of our proxies has this address."""
         if not self._networks:
             return False
         try:
@@ -110,7 +109,6 @@ class Proxies:
 
 
 def forwarded_hosts(scope: Scope) -> list[str]:
-    """The values of X-Forwarded-Host, in lower case."""
     return [value.lower() for value in _values(scope, HOST)]
 
 

@@ -21,7 +21,6 @@ from typing import (
     ParamSpec,
     TypeVar,
     Union,
-    cast,
     get_args,
     get_origin,
     get_type_hints,
@@ -36,7 +35,7 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Match, NoMatchFound, Route
 from starlette.types import Receive, Scope, Send
 
-from executor.errors import ReadOnly, WeftError
+from executor.errors import NotFound, ReadOnly, WeftError
 from executor.kernel.process.acting import Act, Role, acting, present_act
 from executor.kernel.process.observe import parent_of, with_parent
 from executor.kernel.process.tracing import Served
@@ -45,7 +44,7 @@ from executor.open.engine import Engine
 from server.http.auth import ANYONE, Auth
 from server.http.errors import Forbidden, status_of
 from server.http.principal import Principal
-from server.http.rates import HookRates, LinkRates
+from server.http.rates import Rates
 from server.http.request import read_as, read_query
 from server.http.response import Json
 from server.http.security import ACTOR, ROUTE
@@ -53,7 +52,9 @@ from server.http.streams import Streams
 from server.metrics.collect import ProcessMeters
 from server.oidc.provider import SignIn
 from server.settings import Limits, Settings
+from server.ui import Extras, extras
 
+T = TypeVar("T")
 NO_QUERY = QueryParams()
 
 
@@ -63,13 +64,12 @@ class Call:
     __slots__ = (
         "auth",
         "engine",
-        "hook_rates",
         "interface",
         "limits",
-        "link_rates",
         "oidc",
         "principal",
         "process",
+        "rates",
         "request",
         "settings",
         "streams",
@@ -85,8 +85,7 @@ class Call:
         self.oidc: SignIn | None = state.oidc
         self.streams: Streams = state.streams
         self.process: ProcessMeters = state.process
-        self.link_rates: LinkRates = state.link_rates
-        self.hook_rates: HookRates = state.hook_rates
+        self.rates: Rates = self.auth.rates
         self.interface: Path | None = state.interface
         self.principal: Principal | None = None  # None on public routes
 
@@ -98,7 +97,6 @@ class Call:
 
     @property
     def provider(self) -> str | None:
-        """The name of the sign-in provider, for the button."""
         return None if self.oidc is None else self.oidc.settings.label
 
     def note(self, detail: str) -> None:
@@ -107,10 +105,6 @@ class Call:
         if act is not None:
             act.detail = detail
 
-    def path(self, name: str) -> str:
-        """A variable of the path, decoded."""
-        return cast(str, self.request.path_params[name])
-
     @property
     def address(self) -> str:
         """The address of the client. If WEFT_BEHIND_PROXY names the proxy, it is the address that the proxy reports."""
@@ -118,8 +112,26 @@ class Call:
 
     @property
     def device(self) -> str:
-        """The User-Agent of the browser."""
         return self.request.headers.get("user-agent", "")
+
+    @property
+    def media_type(self) -> str:
+        return self.request.headers.get("content-type", "").partition(";")[0].strip().lower()
+
+    @property
+    def extras(self) -> Extras:
+        """What the interface adds to pages made here, if it was built: fonts, checks while a form is filled in, a
+        notice when the question was answered elsewhere."""
+        return extras(self.interface, "resume")
+
+    async def follow_link(self, found: Awaitable[T]) -> T:
+        """Return what a link leads to. A link to nothing counts against the address of the client. Raises NotFound,
+        TooManyTries."""
+        try:
+            return await found
+        except NotFound:
+            self.rates.link_missed(self.address)
+            raise
 
     def accepts(self, media: str) -> bool:
         """True when the Accept header names this media type."""
@@ -223,7 +235,6 @@ class Routes(Generic[P]):
 
 
 def _derived(spec: RouteSpec) -> RouteSpec:
-    """Fill in what the annotations of the handler name."""
     hints = get_type_hints(spec.handler, include_extras=True)
     answers, given = _bodies(hints.pop("return")), tuple(hints)[1:]
     unknown = [name for name in given if name not in ("query", "body") and f"{{{name}}}" not in spec.path]

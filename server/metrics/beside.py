@@ -33,7 +33,6 @@ class Metrics:
         self._server: BesideServer | None = None
 
     async def listen(self, port: int, host: str = HOST) -> None:
-        """Start to listen; port 0 is a free one. Raises OSError."""
         listener = listening(port, host)
         self.port = listener.getsockname()[1]
         self.address = authority(host, self.port)

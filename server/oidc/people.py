@@ -63,7 +63,6 @@ async def _new(
 
 
 def _role(settings: OidcSettings, claims: Mapping[str, Any]) -> PersonRole | None:
-    """Return the highest role of their groups, else the default role."""
     said = claims.get(settings.groups_claim)
     groups = said if isinstance(said, list) else [said]
     found = [role for group, role in settings.roles.items() if group in groups]

@@ -64,12 +64,10 @@ class Provider:
         self._keys: tuple[float, list[Mapping[str, Any]]] | None = None
 
     async def describe(self) -> Description:
-        """Raises ProviderError."""
         async with self._lock:
             return await self._describe()
 
     async def redeem(self, code: str, verifier: str, redirect_uri: str) -> str:
-        """The ID token for a code. Raises ProviderError."""
         described, mine = await self.describe(), self._settings
         form = {
             "grant_type": "authorization_code",

@@ -34,12 +34,10 @@ class OidcSettings(Struct, frozen=True):
 
     @property
     def label(self) -> str:
-        """The provider's name, for the button."""
         return self.name or urlsplit(self.issuer).netloc
 
     @property
     def roles(self) -> dict[str, PersonRole]:
-        """The roles by group."""
         return {
             group.strip(): cast(PersonRole, role.strip())
             for group, _, role in (each.rpartition("=") for each in self.groups)
@@ -54,7 +52,6 @@ class OidcSettings(Struct, frozen=True):
         return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
     def check(self) -> None:
-        """Raises SettingsError."""
         try:
             url = urlsplit(self.issuer)
             host = url.hostname or ""

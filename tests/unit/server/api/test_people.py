@@ -21,7 +21,7 @@ from executor.open.engine import Engine
 from server.api import TABLE
 from server.app import create_app
 from server.http.credentials import id_in, new_token
-from server.http.rates import NOTED, NOTED_IN_ALL, LoginRates, Refusals
+from server.http.rates import NOTED, NOTED_IN_ALL, Rates
 from server.settings import Settings
 from tests.support.documents import connector, in_a_row
 from tests.unit.server.conftest import BASE
@@ -362,8 +362,7 @@ async def test_refused_sign_ins_have_rows_and_cannot_fill_the_disk(
     admin: httpx.AsyncClient, closed: Starlette, engine: Engine
 ) -> None:
     now_s = 0.0
-    closed.state.auth.refusals = Refusals(lambda: now_s)
-    closed.state.auth.rates = LoginRates(lambda: now_s)
+    closed.state.auth.rates = Rates(lambda: now_s)
 
     async def guess(address: str) -> None:
         transport = httpx.ASGITransport(app=closed, client=(address, 1))

@@ -11,7 +11,7 @@ import pytest
 from starlette.applications import Starlette
 
 from executor.open.engine import Engine
-from server.http.rates import ANSWERS, MISSES, Buckets, LinkRates
+from server.http.rates import ANSWERS, MISSES, Buckets, Rates
 from tests.support.runs import ended
 
 
@@ -170,7 +170,7 @@ async def test_signals_are_listed_and_a_key_counts_once(client: httpx.AsyncClien
 async def test_unknown_links_can_be_tried_so_often(
     client: httpx.AsyncClient, app: Starlette, started: Callable[..., Any], asking: dict[str, Any]
 ) -> None:
-    app.state.link_rates = LinkRates(lambda: 0.0)  # time stands still: however slow this is, no try comes back
+    app.state.auth.rates = Rates(lambda: 0.0)  # time stands still: however slow this is, no try comes back
     run = await started(asking)
     (wait,) = (await client.get(f"/api/waits?run={run['run']}")).json()["waits"]
     paths = ["/resume/{}", "/api/resume/{}", "/callbacks/{}"]
@@ -189,7 +189,7 @@ async def test_unknown_links_can_be_tried_so_often(
 async def test_one_link_can_be_answered_so_often(
     client: httpx.AsyncClient, app: Starlette, started: Callable[..., Any], asking: dict[str, Any]
 ) -> None:
-    app.state.link_rates = LinkRates(lambda: 0.0)
+    app.state.auth.rates = Rates(lambda: 0.0)
     run, other = await started(asking), await started(asking)
     links = [(await client.get(f"/api/waits?run={one['run']}")).json()["waits"][0]["link"] for one in (run, other)]
     wrong = {"action": "approve", "fields": {"amount": "many"}}

@@ -12,7 +12,7 @@ from starlette.applications import Starlette
 
 from executor.service.triggers.requests import sign
 from server.api import webhooks as hooks
-from server.http.rates import REFUSED_HOOKS, HookRates
+from server.http.rates import REFUSED_HOOKS, Rates
 
 HOOK = "/hooks/orders:order"
 API = "/api/webhooks/orders:order"
@@ -192,7 +192,7 @@ async def test_a_body_that_does_not_fit(client: httpx.AsyncClient) -> None:
 async def test_a_flood(client: httpx.AsyncClient, app: Starlette) -> None:
     await store(client, orders())
     now_s = 0.0
-    app.state.hook_rates = HookRates(lambda: now_s)
+    app.state.auth.rates = Rates(lambda: now_s)
     for _ in range(REFUSED_HOOKS):
         assert (await client.post(HOOK, json={})).status_code == 401
     slow_down = await client.post(HOOK, json={})

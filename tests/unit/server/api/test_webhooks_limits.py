@@ -12,7 +12,7 @@ import httpx
 import pytest
 from starlette.applications import Starlette
 
-from server.http.rates import HOOKS, REFUSED_HOOKS, HookRates
+from server.http.rates import HOOKS, REFUSED_HOOKS, Rates
 from server.http.request import parse_json
 from server.settings import Settings
 from tests.unit.server.api.test_webhooks_hooks import HOOK, headers_of, orders, post, store
@@ -23,7 +23,7 @@ async def test_refused_requests_do_not_use_up_the_rate_of_signed_ones(
 ) -> None:
     """Behind a proxy all have one address."""
     secret = await store(client, orders())
-    app.state.hook_rates = HookRates(lambda: 0.0)
+    app.state.auth.rates = Rates(lambda: 0.0)
     answered = [(await client.post(HOOK, json={})).status_code for _ in range(2 * HOOKS)]
     assert answered.count(401) == REFUSED_HOOKS and answered.count(429) == len(answered) - REFUSED_HOOKS
     assert (await post(client, secret, {"n": 1})).status_code == 202
@@ -32,7 +32,7 @@ async def test_refused_requests_do_not_use_up_the_rate_of_signed_ones(
 async def test_signed_requests_are_counted_by_webhook(client: httpx.AsyncClient, app: Starlette) -> None:
     secret = await store(client, orders())
     now_s = 0.0
-    app.state.hook_rates = HookRates(lambda: now_s)
+    app.state.auth.rates = Rates(lambda: now_s)
     body = b"1"
     headers = headers_of(secret, body)
     answered = [(await client.post(HOOK, content=body, headers=headers)).status_code for _ in range(HOOKS + 1)]

@@ -17,7 +17,7 @@ from server.app import create_app
 from server.http.auth import Auth
 from server.http.credentials import AGE_MS, IDLE_MS, SEE_EVERY_MS
 from server.http.errors import TooManyTries
-from server.http.rates import LOGINS, LOGINS_IN_ALL, LoginRates
+from server.http.rates import LOGINS, LOGINS_IN_ALL, Rates
 from server.settings import Settings
 from tests.unit.server.conftest import BASE
 
@@ -179,7 +179,7 @@ async def test_a_link_signs_in_once(browser: httpx.AsyncClient, other: httpx.Asy
 async def test_guesses_are_slowed_down(browser: httpx.AsyncClient, closed: Starlette) -> None:
     """It took 547 a second."""
     now_s = 0.0
-    closed.state.auth.rates = LoginRates(lambda: now_s)
+    closed.state.auth.rates = Rates(lambda: now_s)
     for n in range(LOGINS):
         assert (await browser.post("/login", json={"token": f"guess {n}"})).status_code == 401
     slowed = await browser.post("/login", json={"token": "guess"})
@@ -190,22 +190,22 @@ async def test_guesses_are_slowed_down(browser: httpx.AsyncClient, closed: Starl
 
 
 def test_guesses_from_many_addresses_are_slowed_down() -> None:
-    rates = LoginRates(lambda: 0.0)
+    rates = Rates(lambda: 0.0)
     for n in range(LOGINS_IN_ALL):
-        rates.missed(f"10.0.0.{n}")
+        rates.login_missed(f"10.0.0.{n}")
     with pytest.raises(TooManyTries, match="Too many sign-in attempts"):
-        rates.missed("10.0.1.1")
+        rates.login_missed("10.0.1.1")
 
 
 @pytest.mark.parametrize("addresses", ["one", "many"])
 async def test_no_guesses_keep_out_who_has_the_token_or_a_link(
     browser: httpx.AsyncClient, closed: Starlette, addresses: str
 ) -> None:
-    closed.state.auth.rates = rates = LoginRates(lambda: 0.0)
+    closed.state.auth.rates = rates = Rates(lambda: 0.0)
     made = await browser.post("/api/sign-in-links", headers={"authorization": "Bearer the-token"})
     if addresses == "many":
         for n in range(LOGINS_IN_ALL):
-            rates.missed(f"10.0.0.{n}")
+            rates.login_missed(f"10.0.0.{n}")
     while (await browser.post("/login", json={"token": "guess"})).status_code != 429:
         pass
     for _ in range(LOGINS_IN_ALL):

@@ -255,7 +255,7 @@ async def test_no_guesses_keep_out_who_comes_back_from_the_provider(world: World
     rates = world.app.state.auth.rates
     with pytest.raises(TooManyTries):
         while True:
-            rates.missed("127.0.0.1")
+            rates.login_missed("127.0.0.1")
     assert (await world.sign_in()).status_code == 200
 
 
