@@ -1,5 +1,5 @@
-"""What every process of weft does around its work: it waits for a database server that is not there yet, such as after
-a power cut, in which the processes of a fleet begin before their database, opens the engine, and ends in order."""
+"""The frame of a process of weft: it waits for a database server that is not there yet, such as after a power cut, in
+which the processes of a fleet begin before their database, opens the engine, runs the process, and ends it in order."""
 
 from __future__ import annotations
 

@@ -120,7 +120,7 @@ class Call:
 
     @property
     def extras(self) -> Extras:
-        """What the interface adds to pages made here, if it was built: fonts, checks while a form is filled in, a
+        """Parts that the interface adds to pages made here, if it was built: fonts, checks while a form is filled in, a
         notice when the question was answered elsewhere."""
         return extras(self.interface, "resume")
 
