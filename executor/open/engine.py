@@ -57,7 +57,7 @@ from executor.service.topics.workflows import Workflows
 from executor.service.triggers.forms import Forms
 from executor.service.triggers.schedules import Schedules
 from executor.service.triggers.webhooks import Webhooks
-from executor.service.upkeep.task import Upkeep
+from executor.service.upkeep.gc import Upkeep
 
 READY_S = 1.0
 # A worker looks for waiting runs when it starts, and only then makes new ones its own, in one commit each. It needs a

@@ -84,3 +84,12 @@ class Parts(kernel.Parts):
             peers=peers,
             meters=RunMeters(),
         )
+
+
+class Topic:
+    """Operations of one subject, which the engine offers under its name."""
+
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+        self._store = parts.store
+        self._clock = parts.clock

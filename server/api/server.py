@@ -11,7 +11,7 @@ from msgspec import Meta, Struct
 from starlette.responses import Response
 
 from executor.service.topics.secrets import EnvName
-from executor.service.upkeep.task import GcJob
+from executor.service.upkeep.gc import GcJob
 from server.http.openapi import openapi_bytes
 from server.http.table import Call, Link, Routes, RouteSpec
 from server.metrics.collect import exposition

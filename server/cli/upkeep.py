@@ -329,8 +329,7 @@ async def _collect(
     """The second value is of snapshots, which `collect` leaves."""
     from executor.errors import Conflict
     from executor.kernel.process.clock import SystemClock
-    from executor.service.upkeep.gc import collect, preview
-    from executor.service.upkeep.task import GcJob, noted
+    from executor.service.upkeep.gc import GcJob, collect, noted, preview
 
     store = _store_of(database)
     await store.open()

@@ -16,7 +16,6 @@ from typing import Any
 from uuid import uuid4
 
 import msgspec
-import orjson
 from msgspec import Struct
 
 from compiler.catalog import BlockSpec
@@ -91,20 +90,17 @@ class Outside:
 
 
 class Entered:
+    """The keys of the attempts that were begun, in a file."""
+
     def __init__(self, path: Path) -> None:
         self._path = path
 
-    def add(self, doing: Doing) -> None:
-        file = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-        try:
-            os.write(file, msgspec.json.encode(doing) + b"\n")
-        finally:
-            os.close(file)
+    def add(self, key: str) -> None:
+        with self._path.open("a") as file:
+            file.write(f"{key}\n")
 
     def keys(self) -> list[str]:
-        if not self._path.exists():
-            return []
-        return [orjson.loads(line)["key"] for line in self._path.read_bytes().splitlines()]
+        return self._path.read_text().splitlines() if self._path.exists() else []
 
 
 class WatchedBlock:
@@ -123,7 +119,7 @@ class WatchedBlock:
 
     async def run(self, ctx: Context) -> Outcome:
         doing = Doing(ctx.block, ctx.key, ctx.idempotency_key, ctx.attempt)
-        self._entered.add(doing)
+        self._entered.add(ctx.key)
         before = DOING.set(doing)
         try:
             return await self._block.run(ctx)

@@ -40,8 +40,6 @@ _CLOCK: Final = "clock"
 
 
 class Workflow(Struct, frozen=True):
-    """The workflow to run. See crash_everywhere."""
-
     document: Any
     input: Any
     blocks: list[Any]

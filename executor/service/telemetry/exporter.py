@@ -19,10 +19,10 @@ from executor.kernel.journal.reader import load_plan, read
 from executor.kernel.process.observe import parent_of
 from executor.kernel.process.repeated import Repeated
 from executor.kernel.process.task import BackgroundTask
-from executor.kernel.process.tracing import ENDED_MAX, OPEN_MAX, trace_id
+from executor.kernel.process.tracing import ENDED_MAX, OPEN_MAX, Tracing, trace_id
 from executor.kernel.store.run_rows import RunRow
 from executor.kernel.store.statements import TERMINAL
-from executor.service.parts import Parts
+from executor.service.parts import Parts, Topic
 from executor.service.telemetry.spans import Sent, Trace, TracedRun, TraceMaker
 
 if TYPE_CHECKING:
@@ -41,11 +41,10 @@ SLICE: Final = 500  # entries, then others have their turn
 log = logging.getLogger("weft.traces")
 
 
-class Traces:
+class Traces(Topic):
     def __init__(self, parts: Parts) -> None:
-        self._store = parts.store
-        self._clock = parts.clock
-        self._tracing = parts.services.tracing
+        super().__init__(parts)
+        self._given = parts.services.tracing
         self._collector: Collector | None = None
         self._has_looked = False
         self._failed = Repeated()
@@ -54,10 +53,15 @@ class Traces:
         self._open_again_s = 0.0
         self._refused: dict[str, tuple[int, int]] = {}  # run: `_taken` at its last refusal, refusals among others taken
         self._task: BackgroundTask | None = None
-        if self._tracing is not None:
+        if self._given is not None:
             self._tracing.recorded_trace = self._recorded_trace
             wake = self._tracing.wake
             self._task = BackgroundTask("traces", self._step, failed="traces could not be exported", log=log, wake=wake)
+
+    @property
+    def _tracing(self) -> Tracing:
+        assert self._given is not None, "only the task exports"
+        return self._given
 
     def start(self) -> None:
         if self._task is not None:
@@ -83,7 +87,6 @@ class Traces:
         return maker.trace()
 
     async def _step(self) -> float:
-        assert self._tracing is not None
         if self._collector is None:
             from executor.service.telemetry.otlp import Collector
 
@@ -100,7 +103,6 @@ class Traces:
 
     async def _export_requests(self, collector: Collector) -> bool:
         """Export requests. Returns False if the collector does not take them; they wait."""
-        assert self._tracing is not None
         waiting = self._tracing.requests
         while waiting:
             some = list(islice(waiting, REQUESTS))
@@ -117,7 +119,6 @@ class Traces:
 
     async def _export_ended(self, collector: Collector) -> bool:
         """Export traces of ended runs. Returns False if the collector does not take the first of them; they wait."""
-        assert self._tracing is not None
         ended = self._tracing.ended
         while ended:
             run = ended[0]
@@ -138,7 +139,6 @@ class Traces:
 
     async def _export_open(self, collector: Collector) -> float:
         """Export the ended spans of open runs, run by run. Returns the seconds until the next one is due."""
-        assert self._tracing is not None
         runs = self._tracing.open
         while runs:
             run, since_s = next(iter(runs.items()))
@@ -156,7 +156,6 @@ class Traces:
         return OPEN_S
 
     async def _export_part(self, collector: Collector, run: str, trace: Trace) -> bool:
-        assert self._tracing is not None
         part = self._sent.get(run, NOTHING).rest_of(trace)
         if not any(span.end_ms is not None for span in part.spans):
             return True
@@ -185,7 +184,6 @@ class Traces:
     def _put_back(self, run: str) -> None:
         """Put a run after the others: a collector may refuse one trace and take the rest. It is left out after
         REFUSALS_MAX refusals with others taken in between."""
-        assert self._tracing is not None
         ended = self._tracing.ended
         taken, refusals = self._refused.pop(run, (self._taken, 0))
         refusals += taken != self._taken
@@ -200,7 +198,6 @@ class Traces:
         log.warning("%s accepts other traces, but not that of run %s, which is left out", self._tracing.endpoint, run)
 
     async def _look_back(self) -> None:
-        assert self._tracing is not None
         since_ms = self._clock.now_ms() - LOOK_BACK_MS
         known = set(self._tracing.ended)
         for status in ("succeeded", "failed", "cancelled"):

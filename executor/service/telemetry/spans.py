@@ -217,7 +217,6 @@ class TraceMaker:
         return found
 
     def _above(self, path: str) -> str:
-        """Return the span of the container in whose scope `path` is."""
         if not path:
             return run_span(self._run.id)
         outer, _, last = path.rpartition("/")

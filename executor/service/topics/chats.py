@@ -27,7 +27,7 @@ from executor.kernel.store.statements import TERMINAL
 from executor.kernel.store.topics.webhooks import WebhookRow
 from executor.kernel.values.payload import render
 from executor.kernel.values.run_input import MESSAGE_MAX
-from executor.service.parts import Parts
+from executor.service.parts import Parts, Topic
 from executor.service.topics.runs import Runs
 from executor.service.triggers.declared import CHAT, StartOf
 from executor.service.triggers.webhooks import Webhooks
@@ -60,15 +60,14 @@ class ChatTurn(Struct, frozen=True):
     answer: str | None = None
 
 
-class Chats:
+class Chats(Topic):
     def __init__(self, parts: Parts, webhooks: Webhooks, runs: Runs) -> None:
-        self._parts = parts
+        super().__init__(parts)
         self._webhooks = webhooks
         self._runs = runs
         self._answers: OrderedDict[str, str] = OrderedDict()  # for runs that succeeded, which do not change
 
     async def find(self, name: str, token: str) -> ChatView:
-        """Raises NotFound, WebhookDisabled, WebhookNotReady."""
         row = await self._row(name, token)
         start = await self._webhooks.ready(row)
         title = start.params.get("title") or start.node.name or start.workflow
@@ -100,18 +99,17 @@ class Chats:
             return await self._start(row, start, conversation, _name_in_runs(row, conversation, last), n, message)
 
     async def run_of(self, name: str, token: str, conversation: str, n: int) -> tuple[RunRow, Plan]:
-        """Return the run of message `n`. Raises NotFound."""
         row = await self._row(name, token)
         key = _key(row, conversation, n)
-        found = await self._parts.store.runs_by_key(row.workflow, key, key, 1)
+        found = await self._store.runs_by_key(row.workflow, key, key, 1)
         if not found:
             raise NotFound("there is no such message", code="chat_not_found")
-        return found[0], await load_plan(self._parts.store, found[0].plan_hash)
+        return found[0], await load_plan(self._store, found[0].plan_hash)
 
     async def _start(self, row: WebhookRow, start: StartOf, conversation: str, name: str, n: int, message: str) -> bool:
         input = {"message": message, "conversation": name, "turn": n}
         checked = await check_input(start.plan, input, self._parts.services.sandbox.matches)
-        now_ms = self._parts.clock.now_ms()
+        now_ms = self._clock.now_ms()
         new = new_run(
             start.plan,
             f.StartRequested(now_ms, new_run_id(now_ms)),
@@ -131,7 +129,7 @@ class Chats:
 
     async def _last_runs(self, row: WebhookRow, conversation: str, limit: int) -> list[RunRow]:
         first, last = _key(row, conversation, 0), _key(row, conversation, TURN_MAX)
-        return await self._parts.store.runs_by_key(row.workflow, first, last, limit)
+        return await self._store.runs_by_key(row.workflow, first, last, limit)
 
     async def _turn(self, row: RunRow) -> ChatTurn:
         input = orjson.loads(row.input)
@@ -152,7 +150,7 @@ class Chats:
             self._answers.move_to_end(row.id)
             return known
         view = await self._runs.view(row.id)
-        answer = answer_of(view, await load_plan(self._parts.store, row.plan_hash))
+        answer = answer_of(view, await load_plan(self._store, row.plan_hash))
         if len(answer) <= MESSAGE_MAX:
             self._answers[row.id] = answer
             if len(self._answers) > ANSWERS_KEPT:

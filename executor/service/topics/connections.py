@@ -33,7 +33,7 @@ from executor.blocks.vault.connection import (
 )
 from executor.errors import BadRequest, BlockError, Conflict, LimitExceeded, NotFound
 from executor.kernel.store.topics.secrets import SECRETS_MAX, SecretRow
-from executor.service.parts import Parts
+from executor.service.parts import Parts, Topic
 from executor.service.topics.secrets import EnvUse, checked_value, documents, keys_of
 from executor.service.views import view_of
 
@@ -77,10 +77,9 @@ class SignIn(Struct, frozen=True):
     until_ms: int
 
 
-class Connections:
+class Connections(Topic):
     def __init__(self, parts: Parts) -> None:
-        self._store = parts.store
-        self._clock = parts.clock
+        super().__init__(parts)
         self._vault = parts.vault
         self._http = parts.services.http
         self.redirect_uri = f"{parts.services.base_url}/settings"
@@ -120,7 +119,6 @@ class Connections:
             raise _not_found(name)
 
     async def used_by(self, name: str) -> list[EnvUse]:
-        """List the active versions and drafts whose blocks name it. Raises NotFound."""
         await self._read(name)
         return [
             replace(use, blocks=blocks)

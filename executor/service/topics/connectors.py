@@ -18,7 +18,7 @@ from executor.blocks.connectors.stored import StoredConnector
 from executor.errors import BadRequest, Conflict, LimitExceeded, NotFound
 from executor.kernel.process.threads import aside
 from executor.kernel.store.topics.connectors import CONNECTORS_MAX, ConnectorRow
-from executor.service.parts import Parts
+from executor.service.parts import Topic
 from executor.service.views import view_of
 
 
@@ -40,16 +40,13 @@ class OpenApiImported(Struct, frozen=True):
     connector: dict[str, Any] | None
 
 
-class Connectors:
-    def __init__(self, parts: Parts) -> None:
-        self._parts = parts
-
+class Connectors(Topic):
     async def all(self) -> list[ConnectorView]:
         await self._parts.connectors.refresh()
         return [_view(one) for _, one in sorted(self._parts.connectors.known.items())]
 
     async def document(self, service: str) -> dict[str, Any]:
-        rows = await self._parts.store.get_connectors([service])
+        rows = await self._store.get_connectors([service])
         if not rows:
             raise _not_found(service)
         found: dict[str, Any] = orjson.loads(rows[0].document)
@@ -71,20 +68,18 @@ class Connectors:
                 code="connector_exists",
                 hint="use another service name; only a file in the folder WEFT_CONNECTORS can replace it",
             )
-        stored = await self._parts.store.connector_hashes()
+        stored = await self._store.connector_hashes()
         if service not in stored and len(stored) >= CONNECTORS_MAX:
             raise LimitExceeded(f"there can be at most {CONNECTORS_MAX} connectors", code="limit_connectors")
         hash = hashlib.sha256(data).hexdigest()
-        row = ConnectorRow(service, data, hash, by, self._parts.clock.now_ms())
-        await self._parts.store.put_connector(row)
+        row = ConnectorRow(service, data, hash, by, self._clock.now_ms())
+        await self._store.put_connector(row)
         await self._parts.connectors.refresh()
         return _view(StoredConnector(row, connector)), service not in stored
 
     async def from_openapi(
         self, description: dict[str, Any], chosen: list[str], service: str | None, base_url: str | None
     ) -> OpenApiImported:
-        """Make a connector document without storing it. Raises BadRequest, LimitExceeded."""
-
         def imported() -> OpenApiImported:
             known = openapi.known(description)
             made = openapi.connector(known, chosen, service=service, base_url=base_url) if chosen else None
@@ -93,8 +88,7 @@ class Connectors:
         return await aside(imported)
 
     async def delete(self, service: str) -> None:
-        """Delete a connector; blocks of its type can no longer run. Raises NotFound."""
-        if not await self._parts.store.delete_connector(service):
+        if not await self._store.delete_connector(service):
             raise _not_found(service)
         await self._parts.connectors.refresh()
 

@@ -19,7 +19,7 @@ from executor.errors import Conflict, NotFound, NoWorkflow
 from executor.kernel.process.threads import aside
 from executor.kernel.run.imports import as_ours
 from executor.kernel.store.topics.drafts import DraftRow
-from executor.service.parts import Parts
+from executor.service.parts import Parts, Topic
 from executor.service.topics.runs import Runs
 from executor.service.topics.workflows import Workflows
 from executor.service.views import SavedWorkflow, Submitted, view_of
@@ -43,12 +43,11 @@ class DraftView(Struct, frozen=True):
     diagnostics: tuple[Diagnostic, ...] = ()
 
 
-class Drafts:
+class Drafts(Topic):
     """The operations on drafts; `engine.drafts`. `rev` None stands for any revision."""
 
     def __init__(self, parts: Parts, runs: Runs, workflows: Workflows) -> None:
-        self._parts = parts
-        self._store = parts.store
+        super().__init__(parts)
         self._runs = runs
         self._workflows = workflows
 
@@ -66,7 +65,7 @@ class Drafts:
             ours.document["description"] = _to_do(ours.diagnostics)
         id, data = secrets.token_hex(8), orjson.dumps(ours.document)
         row, written = await self._store.put_draft(
-            id, 0, _name(name, ours.document), data, self._parts.clock.now_ms(), base_version
+            id, 0, _name(name, ours.document), data, self._clock.now_ms(), base_version
         )
         assert written and row is not None, "two drafts cannot have one random id"
         return await self._view(row, tuple(ours.diagnostics))
@@ -79,7 +78,7 @@ class Drafts:
         The same document sent twice for one revision is one revision: the first answer may have been lost."""
         data = orjson.dumps(document)
         wanted = _name(name, document)
-        row, written = await self._store.put_draft(id, rev, wanted, data, self._parts.clock.now_ms())
+        row, written = await self._store.put_draft(id, rev, wanted, data, self._clock.now_ms())
         if row is None:
             raise _not_found(id)
         if not written and (row.rev, row.document, row.name) != (rev + 1, data, wanted):

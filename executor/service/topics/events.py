@@ -23,7 +23,7 @@ class Events:
         self._store = parts.store
         self._hub = parts.hub
         self._pages = Pages(parts.store, parts.hub)
-        self._lookout = CommitPoll(parts.store, parts.hub)
+        self._poll = CommitPoll(parts.store, parts.hub)
 
     async def follow(self, run: str, after: int = 0) -> AsyncIterator[list[Record]]:
         """Yield the journal after seq `after`, in batches, then live; ends after run.finished."""
@@ -47,7 +47,7 @@ class Events:
     def cursor(self, run: str, after: int = 0, bell: Bell | None = None) -> Cursor:
         """Return a cursor for the same, for a reader that waits for other things as well: they ring the same bell.
         Close it."""
-        return Cursor(self._store, self._hub, self._pages, self._lookout, run, after, bell)
+        return Cursor(self._store, self._hub, self._pages, self._poll, run, after, bell)
 
     def deltas(self, run: str, bell: Bell | None = None, *, so_far: bool = False) -> Deltas:
         """Return live-only (node key, text) pieces, as handlers emit them; with `so_far` after the earlier text. Close
@@ -61,10 +61,10 @@ class Events:
 
     def changed(self, run: str | None) -> None:
         """Note that another process has committed something to this run, or to any if it is None."""
-        self._lookout.changed(run)
+        self._poll.changed(run)
 
     async def stop(self) -> None:
-        await self._lookout.stop()
+        await self._poll.stop()
 
 
 async def _decoded(store: Store, run: str, record: Record) -> RunEvent:

@@ -27,7 +27,7 @@ from executor.kernel.read.find import existing_run
 from executor.kernel.store.run_rows import Record, RunRow
 from executor.kernel.store.topics.places import USED, PlaceRow
 from executor.kernel.store.topics.store import Store
-from executor.service.parts import Parts
+from executor.service.parts import Topic
 from executor.service.views import NodeView, Why
 from executor.service.views import diff as diff_view
 from executor.service.views.diff import RunDiff
@@ -36,12 +36,7 @@ from executor.service.views.run import SlicedProjection, Slices, node_view
 _DECIDED = frozenset(status.name.lower() for status in DECIDED)
 
 
-class History:
-    def __init__(self, parts: Parts) -> None:
-        self._store = parts.store
-        self._clock = parts.clock
-        self._owned = parts.owned
-
+class History(Topic):
     async def state(self, run: str, seq: int | None = None) -> RunState:
         async with existing_run(self._store, run) as row:
             return await state_at(self._store, await load_plan(self._store, row.plan_hash), row, seq)
@@ -56,7 +51,7 @@ class History:
                 found = with_limits(found, await self._store.places_of(run), row.epoch)
             full = await self._store.waits_for(run) if seq is None else None
             since_ms = row.stale_since_ms(self._clock.now_ms()) if seq is None else None
-            lacks = self._owned.lacks(row) if seq is None else None
+            lacks = self._parts.owned.lacks(row) if seq is None else None
         if since_ms is not None:
             held_up = f"the worker of the run stopped responding at {since_ms} ms, and another one will continue it"
         elif lacks is not None:

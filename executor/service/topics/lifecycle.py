@@ -31,7 +31,7 @@ from executor.kernel.run.new_run import Origin, check_input, new_run, new_run_id
 from executor.kernel.store.run_rows import Record, RunRow
 from executor.kernel.store.statements import TERMINAL
 from executor.kernel.store.topics.store import Store
-from executor.service.parts import Parts
+from executor.service.parts import Parts, Topic
 from executor.service.topics.forks import beginning, fork
 from executor.service.topics.history import state_of
 from executor.service.topics.runs import Runs
@@ -69,10 +69,9 @@ class MigrateAnswer(Struct, frozen=True):
     moved: bool
 
 
-class Lifecycle:
+class Lifecycle(Topic):
     def __init__(self, parts: Parts, runs: Runs) -> None:
-        self._parts = parts
-        self._store = parts.store
+        super().__init__(parts)
         self._runs = runs
 
     async def run_from(
@@ -88,7 +87,7 @@ class Lifecycle:
         checked = before if input is None else await check_input(plan, admitted.value, matches)
         is_new = not is_same(before, checked)
         reuse = await reusable(self._store, plan, run, block or plan.trigger, has_new_input=is_new)
-        now_ms = self._parts.clock.now_ms()
+        now_ms = self._clock.now_ms()
         start = f.StartRequested(now_ms, new_run_id(now_ms), reuse=reuse, source_run=run, by=present_actor())
         origin = Origin(row.workflow, row.version, row.document_hash, None, row.draft_id, row.draft_rev)
         new = new_run(
@@ -105,7 +104,6 @@ class Lifecycle:
         return Submitted(stored.id, stored.workflow, stored.version, stored.status, created)
 
     async def preview_run_from(self, run: str, block: str | None = None) -> Rerun:
-        """Return what `run_from` would take over and run again. Raises the same NotFound and Conflict."""
         async with existing_run(self._store, run):
             _, plan = await self._ended(run)
             return await preview(self._store, plan, run, block or plan.trigger)
@@ -182,7 +180,7 @@ class Lifecycle:
                 hint=_instead(plan, state, key),
             )
         message = encode(Retry(format_key(plan, key)))
-        if not await self._store.post_message(row.id, message, self._parts.clock.now_ms()):
+        if not await self._store.post_message(row.id, message, self._clock.now_ms()):
             raise Conflict(f"run {row.id} has ended", code="run_ended", hint="retry again: this starts a new run")
         self._parts.wake(row.id)
         block = plan.nodes[key[1]].block
@@ -207,7 +205,7 @@ class Lifecycle:
                 hint="choose another version; `weft workflows NAME` lists them",
             )
         await self._check(row, old, new, version)
-        now_ms = self._parts.clock.now_ms()
+        now_ms = self._clock.now_ms()
         await self._store.put_plan(new.hash, new.encoded, now_ms)
         message = encode(Migrate(version, new.hash, request=secrets.token_hex(8)))
         if not await self._store.post_message(run, message, now_ms, new.hash):
@@ -248,7 +246,6 @@ class Lifecycle:
 
 
 def _first_node(plan: Plan, text: str) -> NodeKey:
-    """Return the node, or a container's start. Raises NotFound."""
     node, path = split_key(text)
     why = f"the plan has no node '{text}'"
     for name in (f"{node.removesuffix(':end')}:start", node):

@@ -31,7 +31,7 @@ from executor.kernel.store.statements import TERMINAL, RunStatus
 from executor.kernel.store.topics.drafts import DraftHead
 from executor.kernel.store.topics.workflows import WorkflowRow
 from executor.kernel.worker.pressure import Pressure
-from executor.service.parts import Parts
+from executor.service.parts import Parts, Topic
 from executor.service.topics.usage import usage_view
 from executor.service.topics.waits import Waits
 from executor.service.topics.workflows import Workflows
@@ -51,11 +51,10 @@ SAME_MOMENT_TRIES = 5
 CHILDREN_SHOWN_MAX = 200
 
 
-class Runs:
+class Runs(Topic):
     def __init__(self, parts: Parts, waits: Waits, workflows: Workflows) -> None:
-        self._parts = parts
+        super().__init__(parts)
         self._workflows = workflows
-        self._store = parts.store
         self._rows = SharedRows(parts.store)
         self._waits = waits
         self._ends = Ends(parts.store, parts.owned)
@@ -114,7 +113,7 @@ class Runs:
         admitted = await self._parts.files.admit(input, "/input")
         checked = await check_input(plan, admitted.value, self._parts.services.sandbox.matches)
         stop = _node_number(plan, stop_after) if stop_after is not None else None
-        now_ms = self._parts.clock.now_ms()
+        now_ms = self._clock.now_ms()
         start = f.StartRequested(now_ms, new_run_id(now_ms), stop_after=stop, by=present_actor())
         origin = Origin(row.name, row.version) if row is not None else origin_of(document, plan, draft)
         new = new_run(
@@ -246,7 +245,7 @@ class Runs:
         view = await self._with_usage(view)
         # Read after its children: a child that ends writes to its parent's inbox in the same transaction.
         unread = len(await self._store.read_inbox(row.id)) if row.status == "waiting" else 0
-        since_ms = row.stale_since_ms(self._parts.clock.now_ms())
+        since_ms = row.stale_since_ms(self._clock.now_ms())
         lacks = self._parts.owned.lacks(row)
         return replace(view, unread=unread, stale=since_ms is not None, stale_since_ms=since_ms, lacks=lacks)
 
@@ -269,7 +268,6 @@ class Runs:
             return await load_plan(self._store, row.plan_hash)
 
     async def document(self, run: str) -> RunDocument:
-        """Return the document of a run, frozen with it. Raises NotFound (run_not_found, document_not_kept)."""
         async with existing_run(self._store, run) as row:
             return await run_view.document(self._store, row, self._parts.services.names, self._parts.registry)
 
@@ -289,7 +287,7 @@ class Runs:
 
         async def asleep(row: RunRow) -> bool:
             # Computed again each time: the clock may have been set.
-            return await self._asleep(row, self._parts.clock.now_ms() + round((until - clock()) * 1000))
+            return await self._asleep(row, self._clock.now_ms() + round((until - clock()) * 1000))
 
         row: RunRow | None = None
         with suppress(TimeoutError):
@@ -316,10 +314,10 @@ class Runs:
 
     async def cancel(self, run: str, reason: str = "", now: bool = False) -> bool:
         """Request the end of the run. Its cleanups run first, unless this is the second request, or with `now`. Returns
-        False if it had ended already."""
+        False if it has ended."""
         await find_run(self._store, run)
         message = encode(Cancel(reason, now, asked=True))
-        posted = await self._store.cancel_run(run, message, self._parts.clock.now_ms())
+        posted = await self._store.cancel_run(run, message, self._clock.now_ms())
         if posted:
             self._parts.owned.wake(run)
             self._parts.owned.wake_family(run)

@@ -23,7 +23,7 @@ from executor.kernel.process.threads import aside
 from executor.kernel.run.imports import as_ours
 from executor.kernel.store.topics.secrets import SECRETS_MAX, Resealed, SecretRow
 from executor.kernel.store.topics.store import Store
-from executor.service.parts import Parts
+from executor.service.parts import Parts, Topic
 from executor.service.views import view_of
 
 VALUE_BYTES_MAX: Final = 64 * 1024
@@ -54,17 +54,10 @@ class SecretsResealed(Struct, frozen=True):
     relinked: int
 
 
-class Secrets:
-    def __init__(self, parts: Parts) -> None:
-        self._key_times = parts.key_times
-        self._store = parts.store
-        self._clock = parts.clock
-        self._vault = parts.vault
-        self._redactor = parts.redactor
-
+class Secrets(Topic):
     async def all(self) -> list[SecretView]:
         rows = [row for row in await self._store.list_secrets() if not is_connection(row)]
-        self._vault.know(rows)
+        self._parts.vault.know(rows)
         return [self._view(row) for row in rows]
 
     async def set(
@@ -72,10 +65,10 @@ class Secrets:
     ) -> SecretView:
         """Set a first or a new value, which runs read from their next block call on. Raises BadRequest, Conflict,
         LimitExceeded."""
-        keys = keys_of(self._vault)
+        keys = keys_of(self._parts.vault)
         _check(name, value)
         rules = checked_hosts(hosts), checked_places(places)
-        if self._vault.is_given(name):
+        if self._parts.vault.is_given(name):
             raise Conflict(
                 f"{name} is set in the environment of this server",
                 code="secret_in_environment",
@@ -85,24 +78,24 @@ class Secrets:
         if name not in rows and len(rows) >= SECRETS_MAX:
             raise LimitExceeded(f"there can be at most {SECRETS_MAX} secrets", code="limit_secrets")
         version = rows[name].version + 1 if name in rows else 1
-        self._redactor.learn(name, version, value)
+        self._parts.redactor.learn(name, version, value)
         sealed = keys.seal(name, version, value)
         used = rows[name].last_used_at_ms if name in rows else None
         row = SecretRow(name, version, sealed, keys.id, rules[0], by, self._clock.now_ms(), used, rules[1])
         if not await self._store.put_secret(row):
             raise Conflict(f"the secret {name} was changed at the same time", code="secret_changed")
-        self._vault.names |= {name}
+        self._parts.vault.names |= {name}
         return self._view(row)
 
     async def delete(self, name: str) -> None:
         if not _NAME.fullmatch(name) or not await self._store.delete_secret(name):
             raise NotFound(f"there is no secret {name[:100]!r}", code="secret_not_found")
-        if not self._vault.is_given(name):
-            self._vault.names -= {name}
+        if not self._parts.vault.is_given(name):
+            self._parts.vault.names -= {name}
 
     async def reseal(self) -> int:
         """Encrypt the secrets of known older keys with the present key, in small transactions. Returns their number."""
-        keys = keys_of(self._vault)
+        keys = keys_of(self._parts.vault)
         old = [row for row in await self._store.list_secrets() if row.key_id != keys.id and keys.has(row.key_id)]
         done = 0
         for at in range(0, len(old), RESEALED_AT_ONCE):
@@ -113,13 +106,13 @@ class Secrets:
     async def rekey(self, grace_ms: int) -> SecretsResealed:
         """Make this process's key the valid one: secrets are sealed with it, and open waits get new links. What the
         keys before have signed stays valid for `grace_ms` more. It can be interrupted and repeated."""
-        keys_of(self._vault)
-        relinked = await self._key_times.change(grace_ms)
+        keys_of(self._parts.vault)
+        relinked = await self._parts.key_times.change(grace_ms)
         return SecretsResealed(await self.reseal(), relinked)
 
     def _view(self, row: SecretRow) -> SecretView:
-        readable = self._vault.keys is not None and self._vault.keys.has(row.key_id)
-        return view_of(SecretView, row, readable=readable, in_environment=self._vault.is_given(row.name))
+        readable = self._parts.vault.keys is not None and self._parts.vault.keys.has(row.key_id)
+        return view_of(SecretView, row, readable=readable, in_environment=self._parts.vault.is_given(row.name))
 
 
 def keys_of(vault: Vault) -> Keys:
@@ -194,18 +187,16 @@ class EnvName(Struct, frozen=True):
     used_by: tuple[EnvUse, ...]
 
 
-class Environment:
+class Environment(Topic):
     """Caches the names found in each document, because reading a thousand of them takes a second."""
 
     def __init__(self, parts: Parts) -> None:
-        self._store = parts.store
-        self._registry = parts.registry
-        self._services = parts.services
+        super().__init__(parts)
         self._found: dict[Key, dict[str, list[str]]] = {}
 
     async def names(self) -> list[EnvName]:
         """List the names that are set, and those that are read but not set; in active versions and drafts only."""
-        uses: dict[str, list[EnvUse]] = {name: [] for name in self._services.names}
+        uses: dict[str, list[EnvUse]] = {name: [] for name in self._parts.services.names}
         found: dict[Key, dict[str, list[str]]] = {}
         async for key, document, use in documents(self._store, self._found):
             names = self._found.get(key)
@@ -213,14 +204,14 @@ class Environment:
             for name, blocks in found[key].items():
                 uses.setdefault(name, []).append(replace(use, blocks=tuple(blocks)))
         self._found = found
-        known = self._services.names
+        known = self._parts.services.names
         return [EnvName(name, name in known, self._is_secret(name), tuple(uses[name])) for name in sorted(uses)]
 
     def _is_secret(self, name: str) -> bool:
         """A name that is not set would be a secret: that is the default for values."""
-        return name in self._services.secrets or name not in self._services.env
+        return name in self._parts.services.secrets or name not in self._parts.services.env
 
     def _names_in(self, data: bytes) -> dict[str, list[str]]:
         document: Any = orjson.loads(data)
-        known = self._services.names
-        return environment_names(as_ours(document, known, self._registry).document, self._registry, known)
+        known = self._parts.services.names
+        return environment_names(as_ours(document, known, self._parts.registry).document, self._parts.registry, known)

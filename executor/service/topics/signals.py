@@ -13,19 +13,14 @@ from executor.kernel.core.messages import Answer, SignalSent, encode
 from executor.kernel.read.find import existing_run, find_run
 from executor.kernel.run.answers import check_payload
 from executor.kernel.run.new_run import BOUNDS_HINT
-from executor.kernel.store.topics.inbox import SignalRow
 from executor.kernel.values.payload import encode as encode_payload
 from executor.kernel.values.schema import violations_aside
-from executor.service.parts import Parts
+from executor.service.parts import Parts, Topic
 from executor.service.topics.waits import Waits, answered_before
 from executor.service.views import SignalView, WaitView, view_of
 
 
-class Signals:
-    def __init__(self, parts: Parts) -> None:
-        self._parts = parts
-        self._store = parts.store
-
+class Signals(Topic):
     async def send(
         self,
         run: str,
@@ -67,16 +62,11 @@ class Signals:
         received_after_ms: int | None = None,
         limit: int = 200,
     ) -> list[SignalView]:
-        """List signals in order of arrival, consumed ones included. Raises NotFound."""
         label = self._parts.redactor.label
         name, correlation = name and label(name), correlation and label(correlation)
         async with existing_run(self._store, run):
             rows = await self._store.list_signals(run, name, correlation, received_after_ms, limit)
-        return [_view(row) for row in rows]
-
-
-def _view(row: SignalRow) -> SignalView:
-    return view_of(SignalView, row, payload=orjson.loads(row.payload), taken_by=row.consumed_by)
+        return [view_of(SignalView, row, payload=orjson.loads(row.payload), taken_by=row.consumed_by) for row in rows]
 
 
 # --- callbacks ---
@@ -89,11 +79,9 @@ HEADERS: Final = frozenset(
 BY_CHARS_MAX: Final = 200
 
 
-class Callbacks:
-    """Receives requests to the addresses of `callback` blocks; `engine.callbacks`."""
-
+class Callbacks(Topic):
     def __init__(self, parts: Parts, waits: Waits) -> None:
-        self._parts = parts
+        super().__init__(parts)
         self._waits = waits
 
     async def receive(self, token: str, body: Any, headers: Mapping[str, str]) -> WaitView:
@@ -106,9 +94,10 @@ class Callbacks:
         if row.schema is not None:
             found = await violations_aside(orjson.loads(row.schema), body, parts.services.sandbox.matches)
             if found:
+                pointer, message = found[0]["pointer"], found[0]["message"]
                 raise AnswerInvalid(
-                    f"the body does not match the schema{_at(found[0]['pointer'])}: {found[0]['message']}",
-                    pointer=found[0]["pointer"],
+                    f"the body does not match the schema{pointer and f' at {pointer}'}: {message}",
+                    pointer=pointer,
                     hint="the URL is still open: send a corrected body",
                     errors=found,
                 )
@@ -121,7 +110,3 @@ class Callbacks:
             raise AnswerInvalid(error.message, code=error.code, pointer="", hint=BOUNDS_HINT) from None
         by = parts.redactor.redact(headers.get("user-agent", ""))[:BY_CHARS_MAX] or None
         return await self._waits.record_answer(row, response, by, Answer(row.id, now_ms, output=output, by=by), now_ms)
-
-
-def _at(pointer: str) -> str:
-    return f" at {pointer}" if pointer else ""

@@ -17,7 +17,7 @@ from executor.blocks.types.agent.tools import ServerParams, tool_server
 from executor.blocks.types.connected import signed_in_with
 from executor.blocks.vault.connection import Credential
 from executor.errors import BadRequest, BlockError
-from executor.service.parts import Parts
+from executor.service.parts import Parts, Topic
 
 CHECK_S: Final = 15.0  # for one server: a person waits for it
 # Errors of the request itself: no server was called.
@@ -35,9 +35,9 @@ OF_CALLER: Final = frozenset(
 CHECKS_MAX: Final = 4  # per process at the same time; agents need sessions, too
 
 
-class ToolServers:
+class ToolServers(Topic):
     def __init__(self, parts: Parts) -> None:
-        self._parts = parts
+        super().__init__(parts)
         self._room = asyncio.Semaphore(CHECKS_MAX)
 
     async def tools(self, mcp: Mapping[str, Any]) -> list[ServerTool]:

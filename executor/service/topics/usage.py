@@ -12,7 +12,7 @@ from executor.errors import BadRequest
 from executor.kernel.store.topics.load import DatabaseLoad
 from executor.kernel.store.topics.usage import By, Spent, UsageSum
 from executor.kernel.values.money import text_of
-from executor.service.parts import Parts
+from executor.service.parts import Parts, Topic
 from executor.service.views import SpentView, UsageView, view_of
 
 DAYS_MAX: Final = 3 * 366  # in one answer
@@ -21,11 +21,7 @@ _EPOCH: Final = date(1970, 1, 1)
 DAYS: Final = 30  # without dates
 
 
-class Usage:
-    def __init__(self, parts: Parts) -> None:
-        self._store = parts.store
-        self._clock = parts.clock
-
+class Usage(Topic):
     async def between(
         self, first: date | None = None, last: date | None = None, *, by: By = "day", workflow: str | None = None
     ) -> tuple[date, date, UsageView]:
@@ -45,9 +41,9 @@ class Usage:
         return first, last, usage_view(sums, by_day=by == "day")
 
 
-class Load:
+class Load(Topic):
     def __init__(self, parts: Parts) -> None:
-        self._store = parts.store
+        super().__init__(parts)
         self._reading = asyncio.Lock()
         self._last: DatabaseLoad | None = None
         self._read_at_s = 0.0
@@ -74,7 +70,6 @@ def usage_view(sums: Iterable[UsageSum], *, by_day: bool = False) -> UsageView:
 
 
 def day_text(day: int) -> str:
-    """Format a day as `2026-11-23`."""
     return (_EPOCH + timedelta(days=day)).isoformat()
 
 

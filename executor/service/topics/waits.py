@@ -33,7 +33,7 @@ from executor.kernel.store.run_rows import RunRow
 from executor.kernel.store.topics.outbox import NotificationRow
 from executor.kernel.store.topics.waits import WaitRow, WaitStatus
 from executor.kernel.values.redact import unsealed_names
-from executor.service.parts import Parts
+from executor.service.parts import Topic
 from executor.service.views import NotificationView, WaitShown, WaitView, view_of
 
 # A node key may open a wait in each attempt: 100 by its retry policy, and 10 that were lost.
@@ -62,12 +62,7 @@ class WaitPage(Struct, frozen=True):
     counts: dict[WaitStatus, int] | None
 
 
-class Waits:
-    def __init__(self, parts: Parts) -> None:
-        self._parts = parts
-        self._store = parts.store
-        self._links = parts.links
-
+class Waits(Topic):
     async def page(self, where: WaitFilter) -> WaitPage:
         """Return a page of waits. Cursors are `run/wait id`."""
         before: tuple[str, str] | None = None
@@ -88,7 +83,6 @@ class Waits:
         )
 
     async def find(self, link: str) -> WaitView:
-        """Find a wait by a resume link or its token. Raises NotFound."""
         return await self.view(await self.by_token(token_of(link), "resume"))
 
     async def get(self, run: str, wait: str) -> WaitView:
@@ -171,8 +165,8 @@ class Waits:
         return await self.view(answered.wait, run)
 
     async def cancel(self, run: str, wait: str, by: str | None = None, reason: str = "") -> WaitView:
-        """Take a question back: the wait is cancelled and its block fails with `wait_cancelled`. `wait` as in `get`.
-        Raises NotFound, AlreadyAnswered, Conflict (wait_not_cancellable)."""
+        """Take a question back: its block fails with `wait_cancelled`. `wait` as in `get`. Raises NotFound,
+        AlreadyAnswered, Conflict."""
         row = await self._row(run, wait)
         if row.status != "pending":
             raise answered_before(await self.view(row))
@@ -182,7 +176,7 @@ class Waits:
                 code="wait_not_cancellable",
                 hint="send the signal, cancel the child run, or cancel this run",
             )
-        now_ms = self._parts.clock.now_ms()
+        now_ms = self._clock.now_ms()
         withdrawn = encode(Withdrawn(row.id, now_ms, by, reason))
         done = await self._store.cancel_wait(run, row.id, by, withdrawn, now_ms)
         if done is None:  # its run ended and was deleted meanwhile
@@ -194,10 +188,10 @@ class Waits:
 
     async def by_token(self, token: str, purpose: Purpose) -> WaitRow:
         """Raises NotFound, also for a token of the other purpose."""
-        known = self._links.hash(token, purpose)
+        known = self._parts.links.hash(token, purpose)
         row = await self._store.find_wait(known)
         if row is None:  # the key may have changed since the link was made
-            row = await self._store.find_old_wait(known, self._parts.clock.now_ms())
+            row = await self._store.find_old_wait(known, self._clock.now_ms())
         if row is None or purpose_of(row.kind) != purpose:
             raise _no_such_link()
         return row
@@ -207,7 +201,9 @@ class Waits:
         if row is None:
             await find_run(self._store, run)
             of_node = await self._store.list_waits(None, run, ATTEMPTS_MAX, key=wait)
-            row = max(of_node, key=_attempt, default=None)  # one begins when the one before it has ended
+            row = max(
+                of_node, key=lambda wait: parse_wait(wait.id)[1], default=None
+            )  # one begins when the one before it has ended
         if row is None:
             raise _no_such_wait(run, wait)
         return row
@@ -222,8 +218,8 @@ class Waits:
         return views[0]
 
     async def views(self, rows: Sequence[WaitRow], run: RunRow | None = None) -> list[WaitView]:
-        """Return views of the waits, except those whose run was deleted since they were read. `run`: the run of all of
-        them, if it was read just now."""
+        """Return views of the waits, except those whose run was deleted. `run`: that of all, if it was read just
+        now."""
         runs: dict[str, tuple[RunRow, Plan]] = {}
         for run_id in {row.run_id for row in rows}:
             if (found := run or await self._store.get_run(run_id)) is not None:
@@ -234,7 +230,7 @@ class Waits:
                         raise
         rows = [row for row in rows if row.run_id in runs]
         notifications = await self._notifications(rows)
-        now_ms = self._parts.clock.now_ms()
+        now_ms = self._clock.now_ms()
         return [
             _wait_view(
                 runs[row.run_id][1],
@@ -251,7 +247,7 @@ class Waits:
         """Return the address of the answer while it is pending, or None if no link answers it."""
         if row.status != "pending" or row.kind not in CANCELLABLE:
             return None
-        return self._links.url_of(row.run_id, row.id, row.kind, row.token_hash)
+        return self._parts.links.url_of(row.run_id, row.id, row.kind, row.token_hash)
 
     async def _notifications(self, rows: Sequence[WaitRow]) -> Mapping[tuple[str, str], Sequence[NotificationView]]:
         notifications: dict[tuple[str, str], list[NotificationView]] = {}
@@ -264,12 +260,7 @@ class Waits:
     async def list(
         self, status: WaitStatus | None = "pending", run: str | None = None, limit: int = 200
     ) -> list[WaitView]:
-        """List waits, oldest first; `page` has filters and pages."""
         return await self.views(await self._store.list_waits(status, run, limit))
-
-
-def _attempt(row: WaitRow) -> int:
-    return parse_wait(row.id)[1]
 
 
 def _no_such_link() -> NotFound:

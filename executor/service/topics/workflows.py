@@ -34,7 +34,7 @@ from executor.kernel.store.topics.workflows import (
     WorkflowHead,
     WorkflowRow,
 )
-from executor.service.parts import Parts
+from executor.service.parts import Parts, Topic
 from executor.service.triggers.declared import declared_by, turned_off
 from executor.service.triggers.schedules import Scheduler
 from executor.service.views import SavedWorkflow
@@ -48,12 +48,11 @@ _OFF_HINT: Final = (
 )
 
 
-class Workflows:
+class Workflows(Topic):
     """A version is stored for ever under its number; runs that name none start the active one."""
 
     def __init__(self, parts: Parts, scheduler: Scheduler) -> None:
-        self._parts = parts
-        self._store = parts.store
+        super().__init__(parts)
         self._scheduler = scheduler
         self._given: list[FunctionWorkflow[Any, Any]] = []
         self._called: set[FunctionWorkflow[Any, Any]] = set()  # stored already
@@ -63,7 +62,6 @@ class Workflows:
         return await self._parts.compiler.compile(document, trigger)
 
     async def validate(self, document: Any, trigger: str | None = None) -> list[Diagnostic]:
-        """Return all findings of a document; nothing is stored."""
         return [*(await self.compile(document, trigger)).diagnostics, *await self.missing(document)]
 
     async def missing(self, document: Any) -> list[Diagnostic]:
@@ -108,7 +106,7 @@ class Workflows:
         # The hash ignores the order of keys, the stored document does not: forms show fields in their author's order.
         digest = hashlib.sha256(orjson.dumps(document, option=orjson.OPT_SORT_KEYS)).hexdigest()
         declared, off = await self._declared(name, document, activate_triggers)
-        data, now_ms = orjson.dumps(document), self._parts.clock.now_ms()
+        data, now_ms = orjson.dumps(document), self._clock.now_ms()
         stored = await self._store.put_workflow(name, data, digest, now_ms, declared)
         return await self._saved(stored, document, compiled, off)
 
@@ -143,11 +141,9 @@ class Workflows:
                     raise
 
     async def version(self, name: str, version: int | None = None) -> WorkflowRow:
-        """Return the active version without a number. Raises NotFound."""
         return await find_version(self._store, name, version)
 
     async def converted(self, document: bytes) -> bytes:
-        """Return a stored document in the format weft/1."""
         ours = await self._ours(orjson.loads(document))
         return document if ours.format is None else orjson.dumps(ours.document)
 
@@ -160,28 +156,26 @@ class Workflows:
         return await self._parts.compiler.plan(row.document, trigger)
 
     async def get(self, name: str) -> WorkflowHead:
-        """Raises NotFound."""
         head = await self._store.get_head(name)
         if head is None:
             raise _not_found(name)
         return head
 
     async def versions(self, name: str, before: int | None = None, limit: int = 200) -> list[VersionRow]:
-        """List versions, newest first, below `before`. Raises NotFound."""
         found = await self._store.list_versions(name, before, limit)
         if not found:
             await self.get(name)
         return found
 
     async def activate(self, name: str, version: int, *, activate_triggers: bool = False) -> SavedWorkflow:
-        """Run this version from now on where none is named; its schedules and webhooks take the place of those of the
-        version before, as in `save`. Raises NotFound, and CompileError when it cannot run any more."""
+        """Run this version from now on where none is named, with its schedules and webhooks, as in `save`. Raises
+        NotFound, CompileError."""
         row = await find_version(self._store, name, version)
         document = orjson.loads(row.document)
         compiled = await self.compile(row.document)
         plan_of(compiled)  # raises CompileError
         declared, off = await self._declared(name, document, activate_triggers)
-        stored = await self._store.activate_workflow(name, version, self._parts.clock.now_ms(), declared)
+        stored = await self._store.activate_workflow(name, version, self._clock.now_ms(), declared)
         if stored is None:
             raise _not_found(name)
         return await self._saved(stored, document, compiled, off)
@@ -196,8 +190,8 @@ class Workflows:
         return SavedWorkflow(row.name, row.version, row.hash, stored.created, found, stored.activated, replaced)
 
     async def delete(self, name: str) -> DeletedWorkflow:
-        """Delete a workflow with its versions, schedules and webhooks. Runs that have ended stay, and keep their
-        documents. Raises NotFound, Conflict (workflow_has_open_runs)."""
+        """Delete a workflow with its versions, schedules and webhooks. Runs that have ended stay. Raises NotFound,
+        Conflict."""
         deleted = await self._store.delete_workflow(name)
         if deleted is None:
             raise _not_found(name)

@@ -42,6 +42,7 @@ Pages = Literal["form", "chat"]
 # Such a name may be part of an address: no percent signs in addresses that people copy.
 _PLAIN: Final = re.compile(r"[A-Za-z0-9_.-]{1,100}")
 SHORT: Final = 60
+WEBHOOK_TIMEOUT_S: Final = 30.0
 API_ID: Final = re.compile(r"[A-Za-z0-9_.-]{1,128}")  # ids that people choose
 ENV_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
 Version = Annotated[int, Meta(ge=1, le=VERSION_MAX)]
@@ -76,7 +77,7 @@ class WebhookSpec(Struct, forbid_unknown_fields=True):
     auth: Auth = "hmac"
     secret_env: EnvName | None = None
     respond: Respond = "immediate"
-    timeout_s: Annotated[float, Meta(gt=0, le=60)] = 30.0
+    timeout_s: Annotated[float, Meta(gt=0, le=60)] = WEBHOOK_TIMEOUT_S
     headers: Annotated[list[HeaderName], Meta(max_length=50)] = []
     enabled: bool = True
 
@@ -132,12 +133,14 @@ async def declared_by(parts: Parts, workflow: str, document: Any) -> Declared:
         id = trigger_id(workflow, block)
         if kind == "schedule":
             schedules.append(await _schedule(parts, plan, id, workflow, block, params, now_ms))
-        elif kind == "form_trigger":
-            webhooks.append(_form(id, workflow, block, params, now_ms))
-        elif kind == "chat_trigger":
-            webhooks.append(_chat(id, workflow, block, params, now_ms))
-        else:
-            webhooks.append(_webhook(id, workflow, block, params, now_ms))
+            continue
+        if kind != "webhook":
+            id = (FORM if kind == "form_trigger" else CHAT) + id
+            wait_s = float(params.get("wait_s", WAIT_S)) if kind == "form_trigger" else WEBHOOK_TIMEOUT_S
+            respond = "run" if kind == "form_trigger" and wait_s else "immediate"
+            page = {"auth": "token", "respond": respond, "timeout_s": wait_s}
+            params = {**page, "enabled": params.get("enabled", True)}
+        webhooks.append(webhook_row(id, _spec(WebhookSpec, workflow, block, params), now_ms, "document"))
     return Declared(tuple(schedules), tuple(webhooks))
 
 
@@ -165,7 +168,6 @@ class StartOf(NamedTuple):
 
 
 async def start_of(parts: Parts, row: ScheduleRow | WebhookRow) -> StartOf:
-    """Return the start that `row` stands for now. Raises NotFound, CompileError."""
     stored = await find_version(parts.store, row.workflow, row.version)
     plan = await parts.compiler.plan(stored.document, row.trigger)
     return StartOf(stored.name, stored.version, plan, plan.nodes[plan.regions[0].entries[0]])
@@ -182,7 +184,6 @@ def _blocks(document: Any) -> list[tuple[str, str, dict[str, Any]]]:
 
 
 def schedule_row(id: str, spec: ScheduleSpec, now_ms: int, origin: Origin) -> ScheduleRow:
-    """Raises CronInvalid, ZoneUnknown."""
     return ScheduleRow(
         id=id,
         workflow=spec.workflow,
@@ -244,20 +245,6 @@ async def _schedule(
             **error.extra,
         ) from error
     return schedule_row(id, spec, now_ms, "document")
-
-
-def _form(id: str, workflow: str, block: str, params: Mapping[str, Any], now_ms: int) -> WebhookRow:
-    wait_s = float(params.get("wait_s", WAIT_S))
-    declared = {"auth": "token", "respond": "run" if wait_s else "immediate", "timeout_s": wait_s}
-    return _webhook(FORM + id, workflow, block, {**declared, "enabled": params.get("enabled", True)}, now_ms)
-
-
-def _chat(id: str, workflow: str, block: str, params: Mapping[str, Any], now_ms: int) -> WebhookRow:
-    return _webhook(CHAT + id, workflow, block, {"auth": "token", "enabled": params.get("enabled", True)}, now_ms)
-
-
-def _webhook(id: str, workflow: str, block: str, params: Mapping[str, Any], now_ms: int) -> WebhookRow:
-    return webhook_row(id, _spec(WebhookSpec, workflow, block, params), now_ms, "document")
 
 
 def _spec(kind: type[Spec], workflow: str, block: str, params: Mapping[str, Any]) -> Spec:

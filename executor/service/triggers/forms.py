@@ -15,7 +15,7 @@ from executor.errors import BadRequest, Fenced
 from executor.kernel.process.acting import Reach
 from executor.kernel.run.new_run import check_input
 from executor.kernel.store.topics.webhooks import WebhookRow
-from executor.service.parts import Parts
+from executor.service.parts import Parts, Topic
 from executor.service.triggers.declared import FORM, StartOf
 from executor.service.triggers.requests import Proof
 from executor.service.triggers.webhooks import Delivered, Webhooks
@@ -35,13 +35,12 @@ class FormView(Struct, frozen=True):
     done: str | None
 
 
-class Forms:
+class Forms(Topic):
     def __init__(self, parts: Parts, webhooks: Webhooks) -> None:
-        self._parts = parts
+        super().__init__(parts)
         self._webhooks = webhooks
 
     async def find(self, name: str, token: str) -> FormView:
-        """Raises NotFound, WebhookDisabled, WebhookNotReady."""
         row = await self._row(name, token)
         return _form_view(row, await self._webhooks.ready(row))
 
@@ -55,7 +54,7 @@ class Forms:
         with self._webhooks.noted(row.id):
             while True:
                 start = await self._webhooks.ready(row)
-                now_ms = self._parts.clock.now_ms()
+                now_ms = self._clock.now_ms()
                 checked = await check_input(start.plan, admitted.value, self._parts.services.sandbox.matches)
                 try:
                     proof = Proof(f"form-{nonce}", None)

@@ -92,7 +92,6 @@ def prove(auth: Auth, secret: str | None, request: Received, now_ms: int) -> Pro
 
 
 def sign(secret: str, body: bytes, timestamp_s: int) -> str:
-    """Return the value of X-Weft-Signature."""
     return "v1=" + hmac.new(secret.encode(), b"%d." % timestamp_s + body, hashlib.sha256).hexdigest()
 
 
@@ -110,7 +109,6 @@ def envelope(request: Received, more_headers: Iterable[str], delivery: str, now_
 
 
 def body_of(request: Received) -> Any:
-    """Return the JSON in it, else its text, or None without a body. Raises BadRequest."""
     if not request.body:
         return None
     media = request.headers.get("content-type", "").partition(";")[0].strip().lower()

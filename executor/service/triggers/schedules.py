@@ -30,7 +30,7 @@ from executor.kernel.store.topics.alerts import AlertRow
 from executor.kernel.store.topics.contents import files_in
 from executor.kernel.store.topics.schedules import CatchUp, Fire, Fired, FireRow, Overlap, ScheduleRow
 from executor.kernel.values import cron
-from executor.service.parts import Parts
+from executor.service.parts import Parts, Topic
 from executor.service.triggers.declared import ScheduleSpec, StartOf, check_own_id, of_document, schedule_row, start_of
 from executor.service.views import view_of
 
@@ -68,10 +68,9 @@ class ScheduleView(Struct, frozen=True):
     made_by: str | None
 
 
-class Schedules:
+class Schedules(Topic):
     def __init__(self, parts: Parts) -> None:
-        self._parts = parts
-        self._store = parts.store
+        super().__init__(parts)
         self.scheduler = Scheduler(parts, self)
 
     async def all(self, workflow: str | None = None) -> list[ScheduleView]:
@@ -92,7 +91,7 @@ class Schedules:
         CompileError, InputInvalid, and Conflict for one that a document declares."""
         check_own_id("schedule", id)
         old = await self._store.get_schedule(id)
-        now_ms = self._parts.clock.now_ms()
+        now_ms = self._clock.now_ms()
         row = schedule_row(id, spec, now_ms, "api")
         await self._run_of(row, await start_of(self._parts, row), now_ms, None)  # raises now if it cannot be started
         row = await self._store.put_schedule(row)
@@ -100,7 +99,6 @@ class Schedules:
         return _view(row), old is None
 
     async def delete(self, id: str) -> None:
-        """Delete a schedule; its runs stay. Raises NotFound, and Conflict for one that a document declares."""
         if (await self._row(id)).origin == "document":
             raise of_document("schedule", id)
         await self._store.delete_schedule(id)
@@ -110,7 +108,7 @@ class Schedules:
         because its time zone was not known. Raises NotFound, ZoneUnknown."""
         row = await self._row(id)
         while row.enabled != enabled or (enabled and row.next_run_at_ms is None):
-            now_ms, times = self._parts.clock.now_ms(), (row.cron, row.tz)
+            now_ms, times = self._clock.now_ms(), (row.cron, row.tz)
             next_ms = cron.parse(*times).next(now_ms) if enabled else None
             switched = await self._store.switch_schedule(id, enabled, next_ms, now_ms, times)
             if switched is None:
@@ -125,7 +123,7 @@ class Schedules:
         """Start a run beside the fire times of the schedule, even if it is disabled. Returns its id. Raises NotFound,
         CompileError, InputInvalid."""
         row = await self._row(id)
-        now_ms = self._parts.clock.now_ms()
+        now_ms = self._clock.now_ms()
         start = await start_of(self._parts, row)
         run = await self._run_of(row, start, now_ms, f"cron:{id}:now:{secrets.token_hex(8)}")
         fired = await self._fire(Fire(id, None, 0, None, now_ms, now_ms, row.overlap, run), start)
@@ -134,8 +132,7 @@ class Schedules:
         return fired.run.id
 
     def preview(self, expression: str, zone: str) -> tuple[int, ...]:
-        """Return the next five fire times. Raises CronInvalid, ZoneUnknown."""
-        return tuple(cron.parse(expression, zone).upcoming(self._parts.clock.now_ms(), UPCOMING))
+        return tuple(cron.parse(expression, zone).upcoming(self._clock.now_ms(), UPCOMING))
 
     async def alerts_of(self, row: ScheduleRow, due_ms: int) -> tuple[AlertRow, ...]:
         """Return the alerts about a missed fire time, for operators and for the addresses of the workflow."""
@@ -145,7 +142,7 @@ class Schedules:
             raise
         except Exception:  # the addresses of the installation are known all the same
             settings = Settings()
-        now_ms = self._parts.clock.now_ms()
+        now_ms = self._clock.now_ms()
         return alerts_of_missed(row.id, row.workflow, due_ms, now_ms, settings, self._parts.services.alerts)
 
     async def start(self, fire: Fire, row: ScheduleRow) -> Fired | None:
@@ -174,7 +171,7 @@ class Schedules:
 
     async def _run_of(self, row: ScheduleRow, start: StartOf, due_ms: int, key: str | None) -> NewRun:
         """Make the run. The input is the schedule's; a `schedule` block also gets the times. Raises InputInvalid."""
-        now_ms = self._parts.clock.now_ms()
+        now_ms = self._clock.now_ms()
         checked = await check_input(start.plan, orjson.loads(row.input), self._parts.services.sandbox.matches)
         if start.node.type == "schedule":
             checked = {**checked, "scheduled_at": due_ms, "fired_at": now_ms}
@@ -216,21 +213,16 @@ LATE_MS: Final = 60_000
 CATCH_UP_MAX: Final = 100
 
 
-class Scheduler:
-    """Starts the runs of schedules whose time has come, one task in each process."""
-
+class Scheduler(Topic):
     def __init__(self, parts: Parts, starter: Schedules) -> None:
-        self._store = parts.store
-        self._clock = parts.clock
-        self._owned = parts.owned
-        self._peers = parts.peers
+        super().__init__(parts)
         self._starter = starter
         self._task = BackgroundTask("scheduler", self._step, failed="schedules could not be checked", log=log)
         self._queued = True  # for all that is known
 
     def start(self) -> None:
         self._clock.on_jump(self._task.wake.set)
-        self._owned.on_left(self._run_left)
+        self._parts.owned.on_left(self._run_left)
         self._task.start()
 
     async def stop(self) -> None:
@@ -239,7 +231,7 @@ class Scheduler:
 
     def wake(self) -> None:
         self.changed_elsewhere()
-        self._peers.notify(SCHEDULES, "")
+        self._parts.peers.notify(SCHEDULES, "")
 
     def changed_elsewhere(self) -> None:
         self._task.wake.set()

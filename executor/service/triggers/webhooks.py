@@ -37,7 +37,7 @@ from executor.kernel.journal.codec import keep_plan
 from executor.kernel.run.new_run import Origin, check_input, new_run, new_run_id
 from executor.kernel.store.topics.store import Store
 from executor.kernel.store.topics.webhooks import REASONS_KEPT, Auth, DeliveryRow, RefusalRow, Respond, WebhookRow
-from executor.service.parts import Parts
+from executor.service.parts import Parts, Topic
 from executor.service.triggers.declared import (
     ENV_NAME,
     StartOf,
@@ -111,10 +111,9 @@ class Delivered(Struct, frozen=True):
     timeout_s: float | None
 
 
-class Webhooks:
+class Webhooks(Topic):
     def __init__(self, parts: Parts) -> None:
-        self._parts = parts
-        self._store = parts.store
+        super().__init__(parts)
         self._refusals = Refusals(parts.store)
         self._seen: set[str] = set()  # webhooks that something has come to; no other ids
 
@@ -141,7 +140,6 @@ class Webhooks:
         return sorted([*started, *refused], key=lambda one: one.at_ms, reverse=True)[:DELIVERIES_SHOWN]
 
     async def refused(self, id: str) -> list[RefusalView]:
-        """List refusals by reason, the last one first. Raises NotFound."""
         rows = await self._refusals.by_reason((await self._row(id)).id)
         return [view_of(RefusalView, row, run=row.run_id) for row in rows]
 
@@ -151,12 +149,11 @@ class Webhooks:
         check_own_id("webhook", id)
         _check(spec)
         old = await self._store.get_webhook(id)
-        row = webhook_row(id, spec, self._parts.clock.now_ms(), "api")
+        row = webhook_row(id, spec, self._clock.now_ms(), "api")
         await start_of(self._parts, row)  # raises now if it cannot be started
         return self._view(await self._store.put_webhook(row)), old is None
 
     async def delete(self, id: str) -> None:
-        """Delete a webhook; its runs stay. Raises NotFound, and Conflict for one that a document declares."""
         if (await self._row(id)).origin == "document":
             raise of_document("webhook", id)
         await self._store.delete_webhook(id)
@@ -166,7 +163,7 @@ class Webhooks:
     async def switch(self, id: str, enabled: bool) -> WebhookView:
         row = await self._row(id)
         if row.enabled != enabled:
-            row = _there(id, await self._store.switch_webhook(id, enabled, self._parts.clock.now_ms()))
+            row = _there(id, await self._store.switch_webhook(id, enabled, self._clock.now_ms()))
         return self._view(row)
 
     async def rotate(self, id: str) -> str:
@@ -176,7 +173,7 @@ class Webhooks:
         if row.auth == "none" or row.secret_env is not None:
             where = f"it is read from {row.secret_env}" if row.secret_env else "it has no authentication"
             raise Conflict(f"the secret of webhook '{id}' cannot be rotated: {where}", code="no_own_secret")
-        row = _there(id, await self._store.rotate_webhook(id, new_generation(), self._parts.clock.now_ms()))
+        row = _there(id, await self._store.rotate_webhook(id, new_generation(), self._clock.now_ms()))
         secret = self._parts.links.webhook_secret if page_of(id) is None else self._parts.links.page_token
         return secret(row.id, row.generation)
 
@@ -202,9 +199,9 @@ class Webhooks:
             raise
 
     def record_refused(self, id: str, error: WeftError) -> None:
-        """Record a refused request, refused here or earlier; nothing is recorded for ids of no known webhook."""
+        """Record a refused request; nothing is recorded for ids of no known webhook."""
         if id in self._seen:
-            now_ms = self._parts.clock.now_ms()
+            now_ms = self._clock.now_ms()
             delivery, run = error.extra.get("delivery"), error.extra.get("run")
             self._refusals.record(RefusalRow(id, error.code, 1, now_ms, now_ms, delivery, run))
 
@@ -214,7 +211,7 @@ class Webhooks:
     async def _receive(
         self, row: WebhookRow, request: Received, admit: Callable[[Auth], None] | None = None
     ) -> Delivered:
-        now_ms = self._parts.clock.now_ms()
+        now_ms = self._clock.now_ms()
         proof = await self._proof(row, request, now_ms)
         if admit is not None:
             admit(row.auth)
@@ -385,7 +382,6 @@ class Refusals:
         return list(self._last.get(webhook, ()))
 
     async def by_reason(self, webhook: str) -> list[RefusalRow]:
-        """Return all reasons with their counts, the most recent one first."""
         async with self._lock:
             unwritten = {row.outcome: row for row in self._unwritten.values() if row.webhook_id == webhook}
             stored = {row.outcome: row for row in await self._store.list_refusals(webhook)}

@@ -32,8 +32,6 @@ PAUSE_S = 0.002
 
 
 class Backup(Struct, frozen=True):
-    """The content of a copy."""
-
     path: str
     bytes: int
     schema: int
@@ -45,19 +43,18 @@ class Backup(Struct, frozen=True):
 def backup(database: Path, target: Path, *, replace: bool = False) -> Backup:
     """Copy `database` to `target`, mode 0600. Raises Conflict when the target is there and is not to be replaced or is
     no backup; sqlite3.Error, OSError; BackupUnusable when the copy, and so the database, is not sound."""
-    if target.exists() and not replace:
-        raise Conflict(f"the file {target} already exists", code="file_exists", hint="choose another name, or --force")
-    if target.exists() and target.samefile(database):
-        raise Conflict(f"the file {target} is the database itself", code="file_exists", hint="choose another name")
-    if target.exists() and not _is_copy(target):
-        raise Conflict(f"the file {target} is not a backup", code="file_exists", hint="choose another name")
     wal = target.with_name(target.name + "-wal")
-    if wal.exists():  # SQLite would apply it to the copy
-        raise Conflict(
-            f"the file {wal} exists: {target} is or was the database of a server",
-            code="file_exists",
-            hint="choose another name",
-        )
+    problem, hint = "", "choose another name"
+    if target.exists() and not replace:
+        problem, hint = f"the file {target} already exists", "choose another name, or --force"
+    elif target.exists() and target.samefile(database):
+        problem = f"the file {target} is the database itself"
+    elif target.exists() and not _is_copy(target):
+        problem = f"the file {target} is not a backup"
+    elif wal.exists():  # SQLite would apply it to the copy
+        problem = f"the file {wal} exists: {target} is or was the database of a server"
+    if problem:
+        raise Conflict(problem, code="file_exists", hint=hint)
     began = time.monotonic()
     with draft_of(target) as draft:
         _copy(database, draft)
@@ -131,13 +128,14 @@ def vacuum(database: Path) -> None:
     """Write the file anew without its empty pages. Needs it alone and as much free disk again. Raises Conflict."""
     with closing(sqlite3.connect(database, isolation_level=None, timeout=0)) as db:
         if not have_it_alone(db):
-            raise _used(database)
+            raise in_use_by(f"a process is using {database}")
         db.execute("VACUUM")
         db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
 
 
-def _used(database: Path) -> Conflict:
-    return Conflict(f"a process is using {database}", code="database_in_use", hint="stop the server, then try again")
+def in_use_by(what: str) -> Conflict:
+    hint = "stop each `weft serve` and `weft worker`, then try again"
+    return Conflict(what, code="database_in_use", hint=hint)
 
 
 def have_it_alone(db: sqlite3.Connection) -> bool:
@@ -164,7 +162,7 @@ def _put_aside(database: Path) -> Path | None:
             check_log(str(database))
             with closing(sqlite3.connect(database, isolation_level=None, timeout=0)) as db:
                 if not have_it_alone(db):
-                    raise _used(database)
+                    raise in_use_by(f"a process is using {database}")
                 db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
                 os.replace(database, aside)  # while no other process can open it
         except (sqlite3.DatabaseError, DatabaseUnavailable):  # too damaged even for this

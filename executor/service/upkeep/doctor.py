@@ -66,7 +66,8 @@ def examine(
     needed = {"I10": evidence.transcripts, "I11": evidence.secrets}
     asked = [id for id in INVARIANTS if needed.get(id, True)]
     found_schema, newest = db.schema()
-    conditions = [*_place(db), _schema(db, found_schema, newest)]
+    place = conditions_of_file(Path(db.name)) if db.kind == "SQLite" else conditions_of_server(db)
+    conditions = [*place, _schema(db, found_schema, newest)]
     if found_schema != newest:  # this code does not know the tables
         promises = tuple(Promise(id, title, None) for id, title in INVARIANTS.items())
         return Report(db.name, {}, 0, promises, tuple(conditions), ())
@@ -94,13 +95,6 @@ def examine(
         conditions=tuple(conditions),
         findings=tuple(found),
     )
-
-
-def _place(db: Reading) -> Iterator[Condition]:
-    if db.kind == "SQLite":
-        yield from conditions_of_file(Path(db.name))
-    else:
-        yield from conditions_of_server(db)
 
 
 # --- the schema

@@ -28,8 +28,6 @@ _WORKFLOW = "SELECT 1 FROM workflows WHERE name = :name UNION SELECT 1 FROM runs
 
 
 class Table(Struct, frozen=True):
-    """A table to export. `sql` selects its rows."""
-
     name: str
     sql: str
 

@@ -38,7 +38,7 @@ class Condition(Struct, frozen=True):
 
 
 class Finding(Struct, frozen=True):
-    """One violation. `run` and `node` (a node key) are empty when it is not about one."""
+    """A violation. `run` and `node` (a node key) are empty when it is not about one."""
 
     invariant: str
     what: str

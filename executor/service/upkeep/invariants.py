@@ -98,7 +98,6 @@ def run_ids(db: Reading, part: Part = EVERYTHING) -> Iterator[str]:
 
 
 def count_runs(db: Reading, part: Part) -> int:
-    """Return the approximate number of `run_ids`."""
     ((count,),) = db.rows(_COUNT_OF_PART, {"since": part.since_ms, "done": part.done})
     return int(count) + len(part.named)
 
@@ -121,7 +120,9 @@ def _everything(
     if run is None and "I12" in only:
         yield from _sound(db, part.since_ms)
     if "I1" in only:
-        yield from _acknowledged(db, evidence.acknowledged, run)
+        for id in evidence.acknowledged:
+            if run in (None, id) and not db.rows(_IS_RUN, {"run": id}):
+                yield Finding("I1", "it was acknowledged, but is missing", OUR_BUG, id)
     if only - {"I11"}:
         for id in [run] if run is not None else run_ids(db, part):
             with db.snapshot():
@@ -172,12 +173,6 @@ def _hash_of_workflow(document: bytes) -> str | None:
         return None
 
 
-def _acknowledged(db: Reading, ids: Collection[str], run: str | None) -> Iterator[Finding]:
-    for id in ids:
-        if run in (None, id) and not db.rows(_IS_RUN, {"run": id}):
-            yield Finding("I1", "it was acknowledged, but is missing", OUR_BUG, id)
-
-
 def _transcript(db: Reading, run: str, events: Collection[Any]) -> Iterator[Finding]:
     """The client may have left early: then its transcript is the beginning of the journal."""
     records = (record for found, _ in _journal(db, run) for record in found)
@@ -195,7 +190,6 @@ def _transcript(db: Reading, run: str, events: Collection[Any]) -> Iterator[Find
 
 
 def _journal(db: Reading, run: str) -> Iterator[tuple[list[Record], str | None]]:
-    """Return row by row the events, and the problem of the row."""
     return damaged(run, db.each(JOURNAL, {"run": run, "after": 0, "upto": SEQ_MAX}))
 
 

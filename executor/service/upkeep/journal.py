@@ -74,7 +74,6 @@ class JournalCheck:
         self._record_starts(record, event)
 
     def end(self, seq: int) -> Iterator[Finding]:
-        """Check the end, after the last record; `seq` is that in the run's row."""
         if self._seq != seq:
             what = f"its row says {seq} events, but the journal ends with event {self._seq}"
             yield Finding("I4", what, SEE_JOURNAL.format(run=self._run), self._run)

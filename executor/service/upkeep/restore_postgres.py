@@ -125,7 +125,8 @@ class _Names:
 
     def renames_by_hand(self, *, exists: bool = True) -> str:
         statements = self.renames() if exists else self.renames()[1:]
-        return f"psql --single-transaction --dbname=postgres {' '.join(f'-c {_quoted(each)}' for each in statements)}"
+        commands = " ".join(f"-c {shlex.quote(each.as_string(None))}" for each in statements)
+        return f"psql --single-transaction --dbname=postgres {commands}"
 
 
 def _cut(name: str, room: int) -> str:
@@ -134,10 +135,6 @@ def _cut(name: str, room: int) -> str:
 
 def _rename(before: str, after: str) -> sql.Composed:
     return sql.SQL("ALTER DATABASE {} RENAME TO {}").format(sql.Identifier(before), sql.Identifier(after))
-
-
-def _quoted(statement: sql.Composed) -> str:
-    return shlex.quote(statement.as_string(None))
 
 
 def _connect(address: str, database: str) -> psycopg.Connection[Row]:

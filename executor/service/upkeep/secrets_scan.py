@@ -7,15 +7,13 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator
 from urllib.parse import quote, quote_plus
 
 from executor.kernel.store.reading import Column, Reading
 from executor.service.upkeep.findings import Finding
 
 REMEDY = "find the block that recorded it (`weft events {run}`), rotate the secret and delete the run"
-
-
 _RECENT = "run_details WHERE finished_at_ms IS NULL OR finished_at_ms >= :since"
 
 
@@ -23,12 +21,18 @@ def scan(db: Reading, secrets: Collection[str], run: str | None = None, since_ms
     """Yield one finding per table, column, secret and run. The secret itself is not in it: findings are printed.
     `since_ms`: search only runs that are open or have ended since."""
     for number, secret in enumerate(secrets, 1):
-        if secret:
-            for table, columns, run_column in _tables(db):
-                if run is None or run_column is not None:
-                    where = _of_run(run_column) if run is not None else _since(table, run_column, since_ms)
-                    values = {"run": run, "since": since_ms}
-                    yield from _scan_table(db, table, columns, run_column, spellings(secret), number, where, values)
+        parts = {f"part_{n}": part for n, part in enumerate(spellings(secret))} if secret else {}
+        for table, columns, run_column in _tables(db) if parts else ():
+            if run is not None and run_column is None:
+                continue
+            where = f" AND {run_column} = :run" if run is not None else _since(table, run_column, since_ms)
+            for column in columns:
+                has = " OR ".join(column.has.format(f":{name}") for name in parts)
+                id_or_none = run_column or "''"
+                query = f'SELECT {id_or_none}, count(*) FROM "{table}" WHERE ({has}){where} GROUP BY 1'  # noqa: S608 - schema
+                for id, count in db.rows(query, {**parts, "run": run, "since": since_ms}):
+                    what = f"secret {number} is in {count} rows of {table}.{column.name}"
+                    yield Finding("I11", what, REMEDY.format(run=id or "RUN"), id)
 
 
 def spellings(secret: str) -> list[bytes]:
@@ -65,10 +69,6 @@ def _tables(db: Reading) -> Iterator[tuple[str, list[Column], str | None]]:
             yield table, texts, run_column
 
 
-def _of_run(run_column: str | None) -> str:
-    return f" AND {run_column} = :run"
-
-
 def _since(table: str, run_column: str | None, since_ms: int) -> str:
     if not since_ms:
         return ""
@@ -77,23 +77,3 @@ def _since(table: str, run_column: str | None, since_ms: int) -> str:
     if run_column is not None:
         return f" AND {run_column} IN (SELECT id FROM {_RECENT})"  # noqa: S608 - constants
     return " AND used_at_ms >= :since" if table in ("plans", "documents", "blobs") else ""
-
-
-def _scan_table(
-    db: Reading,
-    table: str,
-    columns: list[Column],
-    run_column: str | None,
-    wanted: list[bytes],
-    number: int,
-    where: str,
-    given: Mapping[str, object],
-) -> Iterator[Finding]:
-    of_run = run_column or "''"
-    values = {f"part_{n}": part for n, part in enumerate(wanted)}
-    for column in columns:
-        found = " OR ".join(column.has.format(f":{name}") for name in values)
-        query = f'SELECT {of_run}, count(*) FROM "{table}" WHERE ({found}){where} GROUP BY 1'  # noqa: S608 - schema
-        for id, count in db.rows(query, {**values, **given}):
-            what = f"secret {number} is in {count} rows of {table}.{column.name}"
-            yield Finding("I11", what, REMEDY.format(run=id or "RUN"), id)

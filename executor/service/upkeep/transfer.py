@@ -25,7 +25,7 @@ from executor.kernel.store.sqlite.connection import Database, check_log, plain_c
 from executor.kernel.store.sqlite.reading import SQLiteReading
 from executor.kernel.store.statements import LAST_SEQ
 from executor.kernel.store.tx import Row
-from executor.service.upkeep.backup import Draft, have_it_alone
+from executor.service.upkeep.backup import Draft, have_it_alone, in_use_by
 
 if TYPE_CHECKING:
     from executor.service.upkeep.transfer_postgres import ServerSource, ServerTarget
@@ -52,8 +52,8 @@ class Copied(Struct, frozen=True):
     digest: str
 
 
-def transfer(source: Path | str, target: Path | str, told: Callable[[Copied], None] = lambda table: None) -> None:
-    """Copy a database. `told` is called for each table that was copied and read back. Raises Conflict if a process has
+def transfer(source: Path | str, target: Path | str, report: Callable[[Copied], None] = lambda table: None) -> None:
+    """Copy a database. `report` is called for each table that was read back. Raises Conflict if a process has
     the source open, the target is not empty, or both are of one kind; StoreError, on SQLite sqlite3.Error."""
     held = _source(source)
     try:
@@ -66,7 +66,7 @@ def transfer(source: Path | str, target: Path | str, told: Callable[[Copied], No
         new = _target(target)
         try:
             for copied in _copy(held.reading, new):
-                told(copied)
+                report(copied)
             new.finish()
         finally:
             new.close()
@@ -225,11 +225,7 @@ class FileSource:
         self.reading: Reading = SQLiteReading(self._db, str(path))
         try:
             if not have_it_alone(self._db):
-                raise Conflict(
-                    f"a process is using {path}",
-                    code="database_in_use",
-                    hint="stop each `weft serve` and `weft worker`, then try again",
-                )
+                raise in_use_by(f"a process is using {path}")
         except BaseException:
             self._db.close()
             raise

@@ -17,6 +17,7 @@ from executor.kernel.store.postgres.parts import PARTS, SEQUENCE, WIDTH, begin, 
 from executor.kernel.store.postgres.reading import PostgresReading, name_of
 from executor.kernel.store.reading import Reading
 from executor.kernel.store.tx import Row
+from executor.service.upkeep.backup import in_use_by
 
 NAME = "weft migrate-store"
 LOCK_WAIT_S = 10
@@ -53,7 +54,7 @@ class ServerSource:
 
     def _hold(self) -> None:
         tables = ", ".join(f'"{table}"' for table in self.reading.tables())
-        with _told(self.reading.name):
+        with _translated(self.reading.name):
             # Locks first: the snapshot is that of the first statement after them.
             self._db.execute(cast(Any, f"BEGIN ISOLATION LEVEL REPEATABLE READ; {_SETTINGS}"))
             self._db.execute(cast(Any, f"LOCK TABLE {tables} IN SHARE MODE"))
@@ -72,11 +73,11 @@ class ServerTarget:
         try:
             session = Session(address, lambda name: None)
             try:
-                with _told(self.reading.name):
+                with _translated(self.reading.name):
                     migrate(session, packaged_migrations("postgres"))
             finally:
                 session.drop()
-            with _told(self.reading.name):
+            with _translated(self.reading.name):
                 self._db.execute(cast(Any, f"BEGIN; {_SETTINGS}"))
                 self._refuse_filled()
         except BaseException:
@@ -101,13 +102,13 @@ class ServerTarget:
             self._make_room()
         names = ", ".join(f'"{name}"' for name in columns)
         command = cast(Any, f'COPY "{table}" ({names}) FROM STDIN')
-        with _told(self.reading.name, table), self._db.cursor() as cursor, cursor.copy(command) as copy:
+        with _translated(self.reading.name, table), self._db.cursor() as cursor, cursor.copy(command) as copy:
             for row in rows:
                 copy.write_row(row)
 
     def _make_room(self) -> None:
         """Make one part of the journals for all runs. It may have been used before, and emptied."""
-        with _told(self.reading.name):
+        with _translated(self.reading.name):
             ((highest,),) = self.reading.rows(
                 f"SELECT greatest(max(n), (SELECT last_value FROM {SEQUENCE})) FROM run_details"  # noqa: S608
             )
@@ -117,7 +118,7 @@ class ServerTarget:
                 self._db.execute(cast(Any, statement))
 
     def finish(self) -> None:
-        with _told(self.reading.name):
+        with _translated(self.reading.name):
             for table, column in self.reading.rows(_COUNTERS):
                 self._db.execute(
                     cast(
@@ -135,7 +136,7 @@ class ServerTarget:
 
 def _connect(address: str) -> psycopg.Connection[Row]:
     check_address("an address", address)
-    with _told("database"):
+    with _translated("database"):
         connection = psycopg.connect(reachable(address), autocommit=True, prepare_threshold=None, application_name=NAME)
     prepare(connection)
     return connection
@@ -153,7 +154,7 @@ def _refuse_used(db: Reading) -> None:
 
 
 @contextmanager
-def _told(name: str, table: str = "") -> Iterator[None]:
+def _translated(name: str, table: str = "") -> Iterator[None]:
     try:
         yield
     except psycopg.DataError as error:
@@ -162,9 +163,5 @@ def _told(name: str, table: str = "") -> Iterator[None]:
         ) from error
     except psycopg.Error as error:
         if error.sqlstate == NOT_FREE:
-            raise Conflict(
-                f"the {name} is in use",
-                code="database_in_use",
-                hint="stop each `weft serve` and `weft worker`, then try again",
-            ) from error
+            raise in_use_by(f"the {name} is in use") from error
         raise DatabaseUnavailable(f"the {name} cannot be used: {str(error).strip()}") from error

@@ -164,7 +164,6 @@ async def build(store: Store, a: RunRow, plan_a: Plan, b: RunRow, plan_b: Plan) 
 
 
 async def _diverged(left: _Side, right: _Side) -> Divergence | None:
-    """Compare in order."""
     records, others = left.journal(), right.journal()
     try:
         while True:

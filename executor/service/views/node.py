@@ -66,6 +66,7 @@ async def build(
     begins = started or (ended if data.get("reused") else None)
     if begins is not None:
         filled, failure = await _input(store, plan, row, services, redactor, first, begins)
+    kept = await store.get_checkpoint(row.id, Codec(plan).key_text(last)) if seq is None else None
     return NodeDetail(
         run=row.id,
         key=key_text,
@@ -87,7 +88,7 @@ async def build(
         because=data.get("because"),
         reused=bool(data.get("reused")),
         steps=() if state.steps is None else tuple(StepView(*astuple(step)) for step in state.steps.in_order()),
-        checkpoint=await _checkpoint(store, row.id, Codec(plan).key_text(last)) if seq is None else None,
+        checkpoint=None if kept is None else CheckpointView(kept.attempt, kept.at_ms, kept.data),
     )
 
 
@@ -129,11 +130,6 @@ def _span(records: list[Record], first: str, last: str, attempt: int) -> tuple[R
 
 def _ends_attempt(record: Record) -> bool:
     return record.type == "retry.scheduled" or decision(record.type, data_of(record)) is not None
-
-
-async def _checkpoint(store: Store, run: str, key_text: str) -> CheckpointView | None:
-    stored = await store.get_checkpoint(run, key_text)
-    return None if stored is None else CheckpointView(stored.attempt, stored.at_ms, stored.data)
 
 
 async def _output(store: Store, ended: Record | None) -> bytes | None:

@@ -39,33 +39,33 @@ async def build(
     store: Store, plan: Plan, row: RunRow, waits: tuple[WaitView, ...], records: Iterable[Record] | None = None
 ) -> RunView:
     """`records`: the journal of the run, when it is in memory."""
-    told = _Told(store, plan)
+    outline = _Outline(store, plan)
     if records is None:
         async for record in read(store, row.id, upto=row.seq):  # later events belong to another moment
-            if told.add(record):
-                await told.rest()
+            if outline.add(record):
+                await outline.rest()
     else:
         for record in records:
-            if told.add(record):
-                await told.rest()
-    projection = told.projection
+            if outline.add(record):
+                await outline.rest()
+    projection = outline.projection
     if row.status in TERMINAL:
         projection.end()
     nodes: list[NodeView] = []
     failed: list[str] = []
     for state in projection.taken_out():
-        if told.slices.is_over:
-            await told.rest()
-        output = await told.output(state.output_seq)
+        if outline.slices.is_over:
+            await outline.rest()
+        output = await outline.output(state.output_seq)
         if state.error is not None and len(failed) >= TRACEBACKS_MAX:
             state.error = {name: value for name, value in state.error.items() if name != "traceback"}
         node = node_view(plan, state, output)
         nodes.append(node)
         if state.status == "failed":
             failed.append(node.key)
-    run_output = None if row.output is None else await told.slices.decoded(row.output)
-    if told.slices.is_over:
-        await told.rest()
+    run_output = None if row.output is None else await outline.slices.decoded(row.output)
+    if outline.slices.is_over:
+        await outline.rest()
     return view_of(
         RunView,
         row,
@@ -120,7 +120,7 @@ def node_view(plan: Plan, state: NodeState, output: _Output | None = None) -> No
     )
 
 
-class _Told:
+class _Outline:
     """The nodes of a view, and their outputs in the order of the journal, as long as they fit."""
 
     def __init__(self, store: Store, plan: Plan) -> None:
