@@ -18,7 +18,7 @@ from executor.kernel.process.timers import Timers
 from executor.kernel.read.hub import Hub
 from executor.kernel.read.peers import Peers
 from executor.kernel.run import parts as kernel
-from executor.kernel.run.children import ChildRuns, Continuations
+from executor.kernel.run.children import FurtherRuns
 from executor.kernel.run.compiler import Compiler
 from executor.kernel.run.links import KeyTimes, Links
 from executor.kernel.run.meters import RunMeters
@@ -75,8 +75,7 @@ class Parts(kernel.Parts):
             connections=Connections(store, vault, services.http, clock.now_ms, lease_ms),
             connectors=connectors,
             compiler=compiler,
-            children=ChildRuns(store, clock, services.sandbox.matches, compiler.compile),
-            continuations=Continuations(store, clock, services.sandbox.matches, compiler.compile),
+            further_runs=FurtherRuns(store, clock, services.sandbox.matches, compiler.compile),
             timers=Timers(clock),
             hub=Hub(peers),
             owned=OwnedRuns(peers),

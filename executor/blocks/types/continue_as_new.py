@@ -37,7 +37,7 @@ class ContinueAsNew:
     )
 
     async def run(self, ctx: Context) -> Done:
-        """Output {"input", "version"} of the new run. Raises the BlockErrors of Continuations.prepare."""
+        """Output {"input", "version"} of the new run. Raises the BlockErrors of FurtherRuns.prepare_next."""
         if ctx.prepare_next is None:
             raise invalid("this server cannot start runs from blocks")
         new = await ctx.prepare_next(ctx.params.get("input"))

@@ -58,7 +58,7 @@ class RunWorkflow:
     )
 
     async def run(self, ctx: Context) -> Suspend:
-        """Raises BlockError: params_invalid, and the errors of ChildRuns.prepare."""
+        """Raises BlockError: params_invalid, and the errors of FurtherRuns.prepare_child."""
         params = _Params(ctx.params)
         request = ChildRequest(
             workflow=params.workflow,

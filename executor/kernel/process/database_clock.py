@@ -49,7 +49,6 @@ class DatabaseClock:
         self._task.start(after_s=every_s)
 
     async def stop(self) -> None:
-        """Measure no more."""
         await self._task.stop()
 
     def now_ms(self) -> int:

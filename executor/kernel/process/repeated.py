@@ -42,8 +42,6 @@ class Repeated:
 
 
 class Failure(Protocol):
-    """A StoreError."""
-
     @property
     def code(self) -> str: ...
 

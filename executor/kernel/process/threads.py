@@ -32,7 +32,6 @@ _ASIDE: Final = [ThreadPoolExecutor(ASIDE_MAX, thread_name_prefix="weft-aside")]
 
 
 def _after_fork() -> None:
-    """Reset the threads in a forked process, which has none of its parent's."""
     _ASIDE[0] = ThreadPoolExecutor(ASIDE_MAX, thread_name_prefix="weft-aside")
 
 
@@ -58,7 +57,6 @@ class Held:
 
     @property
     def seconds(self) -> float:
-        """The seconds that it has been running."""
         return time.monotonic() - self.since_s
 
 

@@ -102,12 +102,10 @@ def _place_of(work: Callable[..., Any]) -> str | None:
 
 @cache
 def _own() -> tuple[str, ...]:
-    """Return the folders of weft."""
     here = Path(__file__).parents[3]
     return tuple(f"{here / name}{os.sep}" for name in _PACKAGES)
 
 
 @cache
 def _library() -> tuple[str, ...]:
-    """Return the folders of the standard library."""
     return tuple({f"{sysconfig.get_path(name)}{os.sep}" for name in ("stdlib", "platstdlib")})

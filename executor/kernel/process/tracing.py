@@ -81,7 +81,6 @@ class Tracing:
         self._trace_of: dict[str, str] = {}
 
     def run_grew(self, run: str) -> None:
-        """Note that events of a run that has not ended are on disk."""
         if run not in self.open and len(self.open) < OPEN_MAX:
             self.open[run] = time.monotonic()
 
@@ -90,7 +89,6 @@ class Tracing:
         self.wake.set()
 
     def run_ended(self, run: str) -> None:
-        """Note that the end of the run is on disk."""
         self.open.pop(run, None)
         if len(self.ended) >= ENDED_MAX:
             self.ended.popleft()

@@ -75,11 +75,9 @@ class Ahead:
 
     @property
     def holds(self) -> bool:
-        """Returns True if a turn is held."""
         return self._turns > 0
 
     def may_hold(self, results: Sequence[Result], commands: Sequence[c.Command]) -> bool:
-        """Returns True if the effects of a turn may start before its events are on disk."""
         if self._strict:
             self._strict -= 1
             return False
@@ -99,7 +97,6 @@ class Ahead:
         return isinstance(fact, ATTEMPT_ENDED) and self._run.plan.nodes[fact.key[1]].policy.on_lost == "retry"
 
     def hold(self, results: Sequence[Result]) -> None:
-        """Hold the turn: it is written later."""
         self._turns += 1
         self._recorder.hold()
         if self._turns >= TURNS_MAX // 2 or any(self._is_effect(result) for result in results):
@@ -176,7 +173,6 @@ class Ahead:
     # --- what attempts that are ahead wait for
 
     def stored(self, seq: int) -> None:
-        """Note that the events up to this one are on disk."""
         self._stored_seq = seq
         for _ in range(len(self._after)):
             upto, call = self._after.popleft()

@@ -113,7 +113,6 @@ async def check_answer(
 
 
 def answer_message(row: WaitRow, fields: dict[str, Any], action: str | None, by: str | None, at_ms: int) -> Answer:
-    """Return the message for the owner of the run."""
     refused = action is not None and action in (orjson.loads(row.request).get("fail_on") or ())
     return Answer(row.id, at_ms, fields, action, by=by, refused=refused)
 
@@ -137,7 +136,6 @@ def refusal_error(answer: Answer) -> ErrorInfo:
 
 
 def withdrawal_error(withdrawn: Withdrawn) -> ErrorInfo:
-    """Return the error of a block whose wait was withdrawn."""
     by = f" by {withdrawn.by}" if withdrawn.by else ""
     reason = f": {withdrawn.reason}" if withdrawn.reason else ""
     return ErrorInfo("wait_cancelled", f"the wait was cancelled{by}{reason}")

@@ -58,10 +58,10 @@ class Host:
 
     @cached_property
     def checkpoints(self) -> Checkpoints:
-        return Checkpoints(self.parts.store, self.run.row, self.parts.clock, self.parts.redactor)
+        return Checkpoints(self.run.row, self.parts)
 
     def memory(self) -> RunMemory:
-        return RunMemory(self.parts.store, self.run.row, self.parts.clock, self.parts.redactor)
+        return RunMemory(self.run.row, self.parts)
 
     async def ask(self, ask: Callable[[], Awaitable[T]], what: str) -> T:
         """Read from the database, again after an error. Raises BlockError."""
@@ -70,9 +70,9 @@ class Host:
 
     async def prepare_next(self, input: Any) -> NewRun:
         clean = self.parts.redactor.redact_value(input)
-        continuations = self.parts.continuations
+        runs = self.parts.further_runs
         return await self.ask(
-            lambda: continuations.prepare(self.run.row, self.run.plan, clean), "preparing the run that continues"
+            lambda: runs.prepare_next(self.run.row, self.run.plan, clean), "preparing the run that continues"
         )
 
 
@@ -149,7 +149,6 @@ class Attempt:
         return None if waiting is None else waiting.leave()
 
     def keep(self, text: str | StepNote, stream: Stream) -> None:
-        """Journal what it logs."""
         self._arrivals.add_log((self.key, self.number, text, stream))
 
     async def begun(self) -> None:
@@ -215,7 +214,7 @@ class Attempt:
         tracing = parts.services.tracing
         above = None if tracing is None else await tracing.traceparent(run, self.key_text, self.number)
         with with_parent(above):
-            return await self.host.ask(lambda: parts.children.prepare(run, request), "preparing a child of")
+            return await self.host.ask(lambda: parts.further_runs.prepare_child(run, request), "preparing a child of")
 
     async def repeat_wanted(self) -> bool:
         """Return True if a person was asked about the previous attempt and chose to make this one."""

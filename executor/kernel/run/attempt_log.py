@@ -74,7 +74,6 @@ class AttemptLog:
         self._on_loop(self._flush_soon)
 
     def emit(self, text: str) -> None:
-        """Send a piece of live text."""
         self._on_loop(partial(self._deltas_once, text))
 
     # --- on the loop ---

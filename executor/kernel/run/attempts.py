@@ -52,7 +52,6 @@ class Attempts:
         return ended | self._by_key.keys()
 
     def limits_in_use(self) -> set[str]:
-        """Return the keys of places that attempts have, or wait for."""
         return {attempt.place.ask.key for attempt in self._by_key.values() if attempt.place is not None}
 
     def start(self, launcher: Launcher, key: NodeKey, number: int, seq: int) -> None:
@@ -75,7 +74,6 @@ class Attempts:
         attempt.grace = asyncio.get_running_loop().call_later(CANCEL_GRACE_S, self._abandon, attempt)
 
     def cancel_all(self) -> None:
-        """Their results are not needed any more."""
         for attempt in self._by_key.values():
             attempt.end_grace()
             if attempt.task is not None:

@@ -27,46 +27,33 @@ _TEXT: Final = (
     "The process that ran this attempt has ended. {why} Check what the block did, then choose how to continue. "
     "retry: run the block again. done: mark it as succeeded, with the output below. fail: mark it as failed."
 )
-_FORM: Final[dict[str, Any]] = {
-    "type": "object",
-    "properties": {
-        "output": {
-            "type": ["object", "array", "string", "number", "boolean", "null"],  # said, so that forms read JSON
-            "title": "Output",
-            "description": "For done: the output of the block, as JSON. Default: null.",
-        }
-    },
-    "additionalProperties": False,
-}
-
-
 _STEP_TEXT: Final = (
     "The process ended during step {step}. It may have done all, part or none of its work. Check what it did, then "
     "choose how to continue. retry: run the step again. done: mark it as finished, with the output below. "
     "fail: mark it as failed."
 )
-_STEP_FORM: Final[dict[str, Any]] = {
-    **_FORM,
-    "properties": {
-        "output": {
-            **_FORM["properties"]["output"],
-            "description": "For done: the output of the step, as JSON. Default: null.",
-        }
-    },
-}
+
+
+def _form(what: str) -> dict[str, Any]:
+    output = {
+        "type": ["object", "array", "string", "number", "boolean", "null"],  # said, so that forms read JSON
+        "title": "Output",
+        "description": f"For done: the output of the {what}, as JSON. Default: null.",
+    }
+    return {"type": "object", "properties": {"output": output}, "additionalProperties": False}
 
 
 def question(node: Node, attempt: int) -> Suspend:
-    """Return the question about a lost attempt of `node`."""
     title = f"Attempt {attempt} of {node.name} was lost"
     text = _TEXT.format(why=_WHY[node.policy.on_lost])
-    return Suspend("attention", {"title": title, "text": text}, _FORM, ACTIONS)
+    return Suspend("attention", {"title": title, "text": text}, _form("block"), ACTIONS)
 
 
 def step_question(node: str, n: int, step: str) -> Suspend:
-    """Return the question about a lost step of the block with the name `node`."""
     title = f"Step {n} of {node} was lost"
-    return Suspend("attention", {"title": title, "text": _STEP_TEXT.format(step=step), "step": n}, _STEP_FORM, ACTIONS)
+    return Suspend(
+        "attention", {"title": title, "text": _STEP_TEXT.format(step=step), "step": n}, _form("step"), ACTIONS
+    )
 
 
 def answer(

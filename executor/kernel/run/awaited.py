@@ -35,7 +35,6 @@ class AwaitedRun:
         self._keep(new.records)
 
     def add(self, append: Append) -> None:
-        """Add the next commit of the run."""
         row = self._row
         if row is None:
             return

@@ -26,8 +26,6 @@ from executor.kernel.values.schema import check_output
 
 
 class Border:
-    """The border of the attempts of one run."""
-
     def __init__(self, run: LoadedRun, parts: Parts) -> None:
         self.run_id = run.id
         self.redactor = parts.redactor
@@ -105,7 +103,6 @@ class Border:
         return Result(fact, Payload())
 
     def shown(self, error: ErrorInfo) -> ErrorInfo:
-        """Return the error without secrets."""
         texts = (error.message, error.hint, error.traceback)
         message, hint, traceback = (unicode(self.redactor.redact_cut(text)) for text in texts)
         return ErrorInfo(error.code, message, error.retryable, error.block, hint, shortened(traceback))

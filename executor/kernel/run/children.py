@@ -11,10 +11,9 @@ block's output.
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
-from collections.abc import Awaitable, Callable, Hashable
-from typing import Any, Final, Generic, TypeVar
+from collections.abc import Awaitable, Callable
+from typing import Any, Final
 
 import orjson
 from msgspec import Raw
@@ -30,6 +29,7 @@ from executor.kernel.handler.base import ChildRequest
 from executor.kernel.journal.codec import data_of
 from executor.kernel.process.clock import Clock
 from executor.kernel.process.observe import with_parent
+from executor.kernel.process.shared_reads import SharedReads
 from executor.kernel.run.loaded import LoadedRun
 from executor.kernel.run.new_run import RANDOM_DIGITS, Origin, check_input, new_run, new_run_id, origin_of
 from executor.kernel.store.run_rows import NewRun, RunRow
@@ -37,9 +37,6 @@ from executor.kernel.store.topics.contents import files_in
 from executor.kernel.store.topics.store import Store
 from executor.kernel.store.topics.workflows import WorkflowRow
 from executor.kernel.values.schema import Matches
-
-Key = TypeVar("Key", bound=Hashable)
-Value = TypeVar("Value")
 
 # A workflow that calls itself stops here. Runs that people meant to nest go three or four deep.
 DEPTH_MAX: Final = 25
@@ -49,8 +46,12 @@ FINDINGS_SHOWN: Final = 3
 NO_OUTPUT: Final = Raw(b"null")
 
 
-class ChildRuns:
-    """Makes children; of one process. `compile` is the engine's, with its cache."""
+# The runs of a chain start this far apart at least: one that does nothing must not fill the database.
+EVERY_MS: Final = 1_000
+
+
+class FurtherRuns:
+    """Makes the runs that runs of this process need. `compile` is the engine's, with its cache."""
 
     def __init__(
         self, store: Store, clock: Clock, matches: Matches, compile: Callable[[Any, str | None], Awaitable[Compiled]]
@@ -64,7 +65,7 @@ class ChildRuns:
         self._matches = matches
         self._compile = compile
 
-    async def prepare(self, parent: str, request: ChildRequest) -> NewRun:
+    async def prepare_child(self, parent: str, request: ChildRequest) -> NewRun:
         """Return the child to create for run `parent`; the append that opens the wait sets for which one. Raises
         BlockError: limit_depth, workflow_not_found, child_invalid, input_invalid."""
         if len(await self._ancestors.read(parent)) >= DEPTH_MAX:
@@ -84,37 +85,86 @@ class ChildRuns:
                     retryable=False,
                     hint="Store it under this name first: `weft deploy FILE`, or engine.workflows.save.",
                 )
-            plan = await self._plan(row.document, request.trigger)
+            plan = await self._plan(row.document, request.trigger, "the workflow", "child_invalid")
             origin = Origin(row.name, row.version)
         else:
             document = orjson.dumps(request.definition)
-            plan = await self._plan(document, request.trigger)
+            plan = await self._plan(document, request.trigger, "the workflow", "child_invalid")
             origin = origin_of(document, plan)
-        try:
-            checked = await check_input(plan, request.input, self._matches)
-        except BadRequest as error:
-            raise BlockError(
-                f"workflow {origin.workflow!r}: {error.message}",
-                code="input_invalid",
-                retryable=False,
-                hint=error.hint,
-            ) from error
+        checked = await self._checked(plan, request.input, f"workflow {origin.workflow!r}")
         now_ms = self._clock.now_ms()
         start = f.StartRequested(now_ms, new_run_id(now_ms))
-        new = new_run(plan, start, origin, checked)
-        named = files_in(new.input)  # those that the parent has
-        return replace(new, files=tuple(await self._store.files_of_run(parent, named))) if named else new
+        return await self._with_files(new_run(plan, start, origin, checked), parent)
 
-    async def _plan(self, document: bytes, trigger: str | None) -> Plan:
+    async def prepare_next(self, row: RunRow, plan: Plan, input: Any) -> NewRun:
+        """Return the run that continues run `row`, which has this plan: of the active version of its workflow, from the
+        same trigger. Raises BlockError: continue_as_new_child, workflow_invalid, input_invalid."""
+        if row.parent_run_id is not None:
+            raise BlockError(
+                f"run {row.parent_run_id} waits for the output of this run, so it cannot continue as new",
+                code="continue_as_new_child",
+                retryable=False,
+                hint="repeat the blocks in a loop, or start the workflow by itself",
+            )
+        active = None if row.version is None else await self._store.get_workflow(row.workflow)
+        if active is not None:
+            plan = await self._next_plan(active, plan.trigger)
+        version = "" if active is None else f" of version {active.version}"
+        checked = await self._checked(plan, input, f"the input of the next run{version}")
+        return await self._made(row, plan, None if active is None else active.version, checked)
+
+    async def make_next_again(self, run: LoadedRun) -> NewRun:
+        """Make the next run again, for a run whose journal shows that its block has made it. If this process cannot
+        compile the version for it, the next run has the plan of this one."""
+        assert run.notes.response is not None, "what the block put out comes with the event"
+        made = orjson.loads(run.notes.response)
+        plan, version = run.plan, made["version"]
+        if version not in (None, run.row.version):
+            row = await self._store.get_workflow(run.row.workflow, version)
+            try:
+                plan = plan if row is None else await self._next_plan(row, plan.trigger)
+            except BlockError:
+                version = run.row.version
+        return await self._made(run.row, plan, version, made["input"])
+
+    async def _next_plan(self, row: WorkflowRow, trigger: str) -> Plan:
+        return await self._plan(
+            row.document, trigger, f"version {row.version} of workflow {row.name!r}", "workflow_invalid"
+        )
+
+    async def _plan(self, document: bytes, trigger: str | None, what: str, code: str) -> Plan:
+        """Return the plan of a document. Raises BlockError with the first of its errors."""
         compiled = await self._compile(document, trigger)
         if compiled.plan is not None:
             return compiled.plan
         errors = [found for found in compiled.diagnostics if found.severity == "error"]
         shown = "; ".join(f"{error.pointer or '/'}: {error.message}" for error in errors[:FINDINGS_SHOWN])
         more = f" (and {len(errors) - FINDINGS_SHOWN} more)" if len(errors) > FINDINGS_SHOWN else ""
-        raise BlockError(
-            f"the workflow has errors: {shown}{more}", code="child_invalid", retryable=False, hint=errors[0].hint
-        )
+        raise BlockError(f"{what} has errors: {shown}{more}", code=code, retryable=False, hint=errors[0].hint)
+
+    async def _checked(self, plan: Plan, input: Any, what: str) -> Any:
+        try:
+            return await check_input(plan, input, self._matches)
+        except BadRequest as error:
+            message = f"{what}: {error.message}"
+            raise BlockError(message, code="input_invalid", retryable=False, hint=error.hint) from error
+
+    async def _made(self, row: RunRow, plan: Plan, version: int | None, checked: Any) -> NewRun:
+        """Started by who started the run before."""
+        records = await self._store.read_events(row.id, limit=1)
+        by = data_of(records[0]).get("by") if records else None
+        now_ms = self._clock.now_ms()
+        start = f.StartRequested(now_ms, next_run_id(row.id, now_ms), by=by)
+        draft = row.draft_id, row.draft_rev
+        origin = Origin(row.workflow, version, None if version is not None else row.document_hash, None, *draft)
+        with with_parent(None):  # a trace for each run: one of a whole chain would never end
+            new = new_run(plan, start, origin, checked, continues=row.id)
+        return await self._with_files(new, row.id)
+
+    async def _with_files(self, new: NewRun, giver: str) -> NewRun:
+        """Return the run with the files in its input that run `giver` has."""
+        named = files_in(new.input)
+        return replace(new, files=tuple(await self._store.files_of_run(giver, named))) if named else new
 
 
 def end_message(wait: str, run: str, status: RunEnd, output: bytes | None, error: ErrorInfo | None) -> bytes:
@@ -146,124 +196,6 @@ def error_of_end(ended: ChildEnded) -> ErrorInfo:
     if len(text) > MESSAGE_MAX:
         text = f"{text[: MESSAGE_MAX // 2]} ... {text[-MESSAGE_MAX // 2 :]}"
     return ErrorInfo("child_failed", text, retryable=True, hint=f"see run {run}")
-
-
-class SharedReads(Generic[Key, Value]):
-    """Reads of one thing by many at the same time cost one read. For one event loop. Callers share the value and must
-    not change it.
-
-    A caller joins a read that has not begun yet, never one that is under way, so it sees all that was committed before
-    it asked.
-    """
-
-    def __init__(self, read: Callable[[Key], Awaitable[Value]]) -> None:
-        self._read = read
-        self._next: dict[Key, asyncio.Task[Value]] = {}
-        self._under_way: dict[Key, asyncio.Task[Value]] = {}
-
-    async def read(self, key: Key) -> Value:
-        """Return the shared value. An error of the read is raised to all who share it."""
-        task = self._next.get(key)
-        if task is None:
-            task = self._next[key] = asyncio.create_task(self._after(key, self._under_way.get(key)))
-            task.add_done_callback(_retrieve)
-        return await asyncio.shield(task)
-
-    async def _after(self, key: Key, before: asyncio.Task[Value] | None) -> Value:
-        if before is not None:
-            await asyncio.wait([before])
-        task = self._under_way[key] = self._next.pop(key)
-        try:
-            return await self._read(key)
-        finally:
-            if self._under_way[key] is task:
-                del self._under_way[key]
-
-
-def _retrieve(task: asyncio.Task[Value]) -> None:
-    """Retrieve the error: all callers may have been cancelled meanwhile, and asyncio must not report it as lost."""
-    if not task.cancelled():
-        task.exception()
-
-
-# The runs of a chain start this far apart at least: one that does nothing must not fill the database.
-EVERY_MS: Final = 1_000
-
-
-class Continuations:
-    """Makes the runs that continue others; of one process. `compile` is the engine's, with its cache."""
-
-    def __init__(
-        self, store: Store, clock: Clock, matches: Matches, compile: Callable[[Any, str | None], Awaitable[Compiled]]
-    ) -> None:
-        self._store = store
-        self._clock = clock
-        self._matches = matches
-        self._compile = compile
-
-    async def prepare(self, row: RunRow, plan: Plan, input: Any) -> NewRun:
-        """Return the run that continues run `row`, which has this plan: of the active version of its workflow, from the
-        same trigger. Raises BlockError: continue_as_new_child, workflow_invalid, input_invalid."""
-        if row.parent_run_id is not None:
-            raise BlockError(
-                f"run {row.parent_run_id} waits for the output of this run, so it cannot continue as new",
-                code="continue_as_new_child",
-                retryable=False,
-                hint="repeat the blocks in a loop, or start the workflow by itself",
-            )
-        active = None if row.version is None else await self._store.get_workflow(row.workflow)
-        if active is not None:
-            plan = await self._plan(active, plan.trigger)
-        try:
-            checked = await check_input(plan, input, self._matches)
-        except BadRequest as error:
-            version = "" if active is None else f" of version {active.version}"
-            raise BlockError(
-                f"the input of the next run{version}: {error.message}",
-                code="input_invalid",
-                retryable=False,
-                hint=error.hint,
-            ) from error
-        return await self._made(row, plan, None if active is None else active.version, checked)
-
-    async def again(self, run: LoadedRun) -> NewRun:
-        """Make the next run again, for a run whose journal shows that its block has made it. If this process cannot
-        compile the version for it, the next run has the plan of this one."""
-        assert run.notes.response is not None, "what the block put out comes with the event"
-        made = orjson.loads(run.notes.response)
-        plan, version = run.plan, made["version"]
-        if version not in (None, run.row.version):
-            row = await self._store.get_workflow(run.row.workflow, version)
-            try:
-                plan = plan if row is None else await self._plan(row, plan.trigger)
-            except BlockError:
-                version = run.row.version
-        return await self._made(run.row, plan, version, made["input"])
-
-    async def _plan(self, row: WorkflowRow, trigger: str) -> Plan:
-        compiled = await self._compile(row.document, trigger)
-        if compiled.plan is not None:
-            return compiled.plan
-        error = next(found for found in compiled.diagnostics if found.severity == "error")
-        raise BlockError(
-            f"version {row.version} of workflow {row.name!r} has errors: {error.pointer or '/'}: {error.message}",
-            code="workflow_invalid",
-            retryable=False,
-            hint=error.hint,
-        )
-
-    async def _made(self, row: RunRow, plan: Plan, version: int | None, checked: Any) -> NewRun:
-        """Started by who started the run before."""
-        records = await self._store.read_events(row.id, limit=1)
-        by = data_of(records[0]).get("by") if records else None
-        now_ms = self._clock.now_ms()
-        start = f.StartRequested(now_ms, next_run_id(row.id, now_ms), by=by)
-        draft = row.draft_id, row.draft_rev
-        origin = Origin(row.workflow, version, None if version is not None else row.document_hash, None, *draft)
-        with with_parent(None):  # a trace for each run: one of a whole chain would never end
-            new = new_run(plan, start, origin, checked, continues=row.id)
-        named = files_in(new.input)  # those that this run has
-        return replace(new, files=tuple(await self._store.files_of_run(row.id, named))) if named else new
 
 
 def next_run_id(run: str, now_ms: int) -> str:

@@ -18,18 +18,17 @@ import orjson
 
 from compiler.plan import Cache, Node
 from executor.errors import BlockError, StoreError
-from executor.kernel.process.clock import Clock
+from executor.kernel.run.parts import Parts
 from executor.kernel.store.patience import with_retries
 from executor.kernel.store.run_rows import RunRow
 from executor.kernel.store.topics.cache import CacheRow
 from executor.kernel.store.topics.contents import files_in
 from executor.kernel.store.topics.memory import Conversation, MemoryTurn
 from executor.kernel.store.topics.snapshots import CheckpointRow
-from executor.kernel.store.topics.store import Store
 from executor.kernel.values.payload import Bound
 from executor.kernel.values.payload import encode as encode_payload
-from executor.kernel.values.redact import MARK, Redactor
-from executor.kernel.values.schema import Matches, check_output
+from executor.kernel.values.redact import MARK
+from executor.kernel.values.schema import check_output
 
 T = TypeVar("T")
 log = logging.getLogger("weft.checkpoints")
@@ -37,15 +36,21 @@ log = logging.getLogger("weft.checkpoints")
 SIZE_MAX_BYTES: Final = 1024 * 1024
 
 
-class Checkpoints:
-    """The checkpoints of one run under one lease. `row` is the run as it was claimed."""
+class _Kept:
+    """`row` is the run as it was claimed."""
 
-    def __init__(self, store: Store, row: RunRow, clock: Clock, redactor: Redactor) -> None:
-        self._store = store
+    def __init__(self, row: RunRow, parts: Parts) -> None:
         self._run_id = row.id
+        self._workflow = row.workflow
         self._epoch = row.epoch
-        self._clock = clock
-        self._redactor = redactor
+        self._store = parts.store
+        self._clock = parts.clock
+        self._redactor = parts.redactor
+        self._sandbox = parts.services.sandbox
+
+
+class Checkpoints(_Kept):
+    """The checkpoints of one run under one lease."""
 
     async def last(self, key: str) -> Any:
         """Return the last checkpoint of this node key, or None. Raises BlockError if the database cannot be read."""
@@ -124,16 +129,8 @@ def plain(value: Any) -> Any:
             return value
 
 
-class ResultCache:
+class ResultCache(_Kept):
     """For the nodes of one run that have a `policy.cache`. Whatever goes wrong here is a miss: the block runs."""
-
-    def __init__(self, store: Store, row: RunRow, clock: Clock, redactor: Redactor, matches: Matches) -> None:
-        self._store = store
-        self._run_id = row.id
-        self._workflow = row.workflow
-        self._clock = clock
-        self._redactor = redactor
-        self._matches = matches
 
     def key(self, node: Node, values: Any) -> str:
         """Return the cache key. `values` are those of the key expression, or the resolved params."""
@@ -156,7 +153,7 @@ class ResultCache:
         if row is None or row.schema_sig != schema_sig(node.output_schema):
             return None
         try:
-            await check_output(node, row.output, self._matches)
+            await check_output(node, row.output, self._sandbox.matches)
         except BlockError as error:
             log.warning("block %s: a cached output is ignored: %s", node.block, error)
             return None
@@ -184,15 +181,8 @@ class ResultCache:
         )
 
 
-class RunMemory:
+class RunMemory(_Kept):
     """See `executor.kernel.handler.base.Memory`."""
-
-    def __init__(self, store: Store, row: RunRow, clock: Clock, redactor: Redactor) -> None:
-        self._store = store
-        self._run_id = row.id
-        self._workflow = row.workflow
-        self._clock = clock
-        self._redactor = redactor
 
     async def recall(self, scope: str, key: str, turns: int) -> list[list[dict[str, Any]]]:
         conversation = self._conversation(scope, key)

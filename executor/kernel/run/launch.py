@@ -77,8 +77,7 @@ class Launcher:
 
     @cached_property
     def _cache(self) -> ResultCache:
-        parts = self._parts
-        return ResultCache(parts.store, self.host.run.row, parts.clock, parts.redactor, parts.services.sandbox.matches)
+        return ResultCache(self.host.run.row, self._parts)
 
     async def run(self, own: Attempt, turn: int = 0, count: int = 0) -> Result:
         """Run an attempt. `turn` and `count` are for sentinels, see Context."""

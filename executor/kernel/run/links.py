@@ -44,8 +44,7 @@ class Links:
 
     def token(self, run: str, wait: str, purpose: Purpose = "resume", *, secret: bytes | None = None) -> str:
         """43 characters of [A-Za-z0-9_-]. The wait id names scope and attempt, so every opening has its own token."""
-        digest = hmac.new(secret or self._secret, f"{purpose}\0{run}\0{wait}".encode(), hashlib.sha256).digest()
-        return base64.urlsafe_b64encode(digest).rstrip(b"=").decode()
+        return _derived(secret or self._secret, f"{purpose}\0{run}\0{wait}")
 
     def hash(self, token: str, purpose: Purpose = "resume") -> str:
         """Return the hash of a token, which is what the database holds. That of a resume link is of the token alone."""
@@ -85,20 +84,23 @@ class Links:
 
     def webhook_secret(self, id: str, generation: int, key: int = 0) -> str:
         """Return the secret that senders sign with. Each generation has its own, and none is stored."""
-        digest = hmac.new(self._secrets[key], f"webhook\0{id}\0{generation}".encode(), hashlib.sha256).digest()
-        return "whsec_" + base64.urlsafe_b64encode(digest).rstrip(b"=").decode()
+        return "whsec_" + _derived(self._secrets[key], f"webhook\0{id}\0{generation}")
 
     def webhook_url(self, id: str) -> str:
         return f"{self._base_url}/hooks/{id}"
 
     def page_token(self, id: str, generation: int, key: int = 0) -> str:
         """Return the last part of the address of a public page: each generation has its own, and none is stored."""
-        digest = hmac.new(self._secrets[key], f"page\0{id}\0{generation}".encode(), hashlib.sha256).digest()
-        return base64.urlsafe_b64encode(digest).rstrip(b"=").decode()
+        return _derived(self._secrets[key], f"page\0{id}\0{generation}")
 
     def page_url(self, kind: Literal["form", "chat"], name: str, id: str, generation: int) -> str:
         folder = "forms" if kind == "form" else kind
         return f"{self._base_url}/{folder}/{name}/{self.page_token(id, generation)}"
+
+
+def _derived(secret: bytes, text: str) -> str:
+    digest = hmac.new(secret, text.encode(), hashlib.sha256).digest()
+    return base64.urlsafe_b64encode(digest).rstrip(b"=").decode()
 
 
 def token_of(text: str, purpose: Purpose = "resume") -> str:

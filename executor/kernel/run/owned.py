@@ -76,7 +76,6 @@ class OwnedRuns:
         self._peers.notify(FAMILY, root)
 
     def end_family(self, root: str) -> None:
-        """End the runs below `root` that are in memory here."""
         for loop in list(self.loops.values()):
             if loop.root == root:
                 loop.end_with_family()
@@ -98,7 +97,6 @@ class OwnedRuns:
         return self._left.watch(run)
 
     def waited_elsewhere(self) -> list[str]:
-        """Return the runs that callers wait for and that are not in memory here."""
         return [run for run in self._left.runs() if run not in self.loops]
 
     def left(self, run: str) -> None:

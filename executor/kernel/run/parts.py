@@ -10,7 +10,7 @@ from executor.kernel.process.clock import Clock
 from executor.kernel.process.timers import Timers
 from executor.kernel.read.hub import Hub
 from executor.kernel.read.peers import Peers
-from executor.kernel.run.children import ChildRuns, Continuations
+from executor.kernel.run.children import FurtherRuns
 from executor.kernel.run.compiler import Compiler
 from executor.kernel.run.links import KeyTimes, Links
 from executor.kernel.run.meters import RunMeters
@@ -38,8 +38,7 @@ class Parts:
     connections: Connections
     connectors: Connectors
     compiler: Compiler
-    children: ChildRuns
-    continuations: Continuations
+    further_runs: FurtherRuns
     timers: Timers
     hub: Hub
     owned: OwnedRuns
@@ -48,6 +47,5 @@ class Parts:
     meters: RunMeters
 
     def wake(self, run: str) -> None:
-        """Wake the readers and the owner of `run` after a commit."""
         self.hub.signal(run)
         self.owned.wake(run)

@@ -81,7 +81,6 @@ class Places:
         self._closed = False
 
     def __len__(self) -> int:
-        """Attempts that wait."""
         return len(self._asks) + len(self._waiting)
 
     async def claim(self, waiting: Waiting) -> None:
@@ -174,7 +173,6 @@ class Places:
             await self._rest()
 
     async def _rest(self) -> None:
-        """Wait until there is something to do."""
         self._bell.clear()
         look_s = LOOK_S if self._peers.is_connected else LOOK_WITHOUT_BUS_S
         until_s = self._pause_until_s if self._free else _now_s() + look_s

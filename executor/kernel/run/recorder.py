@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 import orjson
 from msgspec import Struct
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from compiler.keys import NodeKey
 from compiler.plan import Plan
@@ -88,8 +88,6 @@ _NOTHING_HELD: Final = _Held()
 
 
 class Recorder:
-    """Records the events of one run while it is in memory."""
-
     def __init__(self, run: LoadedRun, parts: Parts) -> None:
         self._run = run
         self._parts = parts
@@ -235,7 +233,6 @@ class Recorder:
         )
 
     def pop_append(self, consumed_inbox: tuple[int, ...]) -> Append | None:
-        """Return what has to be written since the last call, or None."""
         records, more = self._records, self._more
         if not (records or consumed_inbox or (more is not None and more.places is not None)):
             return None
@@ -246,27 +243,9 @@ class Recorder:
             bytes = self._output_bytes if self._root is not None else 0
             append = replace(append, consumed_inbox=consumed_inbox, root=self._root, output_bytes=bytes)
         if more is not None:
-            append = replace(
-                append,
-                waits=tuple(more.waits),
-                closed_waits=tuple(more.closed_waits),
-                consumed_signals=tuple(more.consumed_signals),
-                blobs=tuple(more.blobs),
-                notifications=tuple(more.notifications),
-                children=tuple(more.children),
-                posts=tuple(more.posts),
-                cancels=tuple(more.cancels),
-                family_max=self._parts.services.limits.family,
-                cached=tuple(more.cached),
-                usage=tuple(more.usage),
-                alerts=tuple(more.alerts),
-                next=more.next,
-                places=None if more.places is None else tuple(more.places),
-                status=more.status,
-                output=more.output,
-                error=more.error,
-                finished=more.status is not None,
-            )
+            rows = {name: tuple(one) if isinstance(one, list) else one for name, one in asdict(more).items()}
+            family = self._parts.services.limits.family
+            append = replace(append, **rows, family_max=family, finished=more.status is not None)
         self._records, self._output_bytes, self._more = [], 0, None
         self._popped_held, self._held = self._held, _NOTHING_HELD
         self._expected_seq = self._seq
@@ -274,7 +253,6 @@ class Recorder:
 
     @property
     def _beside(self) -> _More:
-        """Return the rows that the next append writes beside its events."""
         if self._more is None:
             self._more = _More()
         return self._more
@@ -416,7 +394,6 @@ class Recorder:
     # --- waits ---
 
     def signal_waits(self) -> list[tuple[WaitKey, str, str | None]]:
-        """Open signal waits with name and correlation, oldest first."""
         names = self._notes.signal_names
         return [
             ((key, wait.attempt), *names[key, wait.attempt])

@@ -56,7 +56,7 @@ async def recover(
     recorder = Recorder(run, parts)
     recorder.stand_at(run.state.seq, at_ms)
     if run.notes.continues:
-        recorder.continue_with(await parts.continuations.again(run))
+        recorder.continue_with(await parts.further_runs.make_next_again(run))
     if attempts is None:
         attempts = Attempts(row.id, parts, Arrivals())
     places = await _places_of_before(parts, run)

@@ -46,7 +46,6 @@ class StepNote:
         self.done = done
 
     def stored(self) -> None:
-        """Note that the event is on disk."""
         if self.done is not None and not self.done.done():
             self.done.set_result(None)
 
@@ -134,13 +133,11 @@ HINT = "Return less data, for example a URL instead of a file, or split the work
 
 
 def run_error(limits: RunLimits) -> ErrorInfo:
-    """Return the error of a run whose outputs are over its bound."""
     message = f"the outputs of this run are larger than {_size(limits.run_bytes)} in total"
     return ErrorInfo("limit_run_bytes", message, hint=HINT)
 
 
 def family_error(limits: RunLimits) -> ErrorInfo:
-    """Return the error of a run whose outputs, with those of all runs with the same root, are over their bound."""
     message = f"the outputs of this run and of all runs with the same root are larger than {_size(limits.family_bytes)}"
     return ErrorInfo("limit_family_bytes", message, hint=HINT)
 

@@ -162,7 +162,6 @@ def unfit(row: RunRow, found: SnapshotRow) -> str | None:
 
 
 def restore(run: LoadedRun, data: bytes) -> Iterator[None]:
-    """Fill a run that is before its first event, part by part."""
     values = SavedValues(run.fold)
     at = 0
     while at < len(data):

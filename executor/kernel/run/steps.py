@@ -142,7 +142,6 @@ class AttemptSteps:
 
     @property
     def left(self) -> Left | None:
-        """Set once `Leaving` was raised in the handler."""
         waits = sorted(self._waits, key=lambda wait: wait[1].n)
         return Left(tuple(waits)) if waits and self._leaving else None
 

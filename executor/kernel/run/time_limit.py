@@ -146,7 +146,6 @@ class TimeLimit:
 
 
 def _rest(steps: Generator[Any, Any, T], waits_for: Any) -> Generator[Any, Any, T]:
-    """A coroutine that has begun, and waits for this."""
     try:
         while True:
             try:

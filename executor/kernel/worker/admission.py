@@ -23,7 +23,6 @@ class Admission:
 
     @property
     def waiting(self) -> int:
-        """Runs that were claimed and wait for room."""
         return len(self._waiting)
 
     async def enter(self, run: str, bytes: int) -> bool:

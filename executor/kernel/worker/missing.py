@@ -88,7 +88,6 @@ class MissingBlocks:
             await store.release(row.id, row.epoch, row.seq, again_ms, "running")
 
     async def _messages(self, row: RunRow, type: type[T]) -> list[tuple[int, T]]:
-        """Return the messages of this type in its inbox, with their numbers."""
         inbox = [(each.n, m.decode(each.message)) for each in await self._parts.store.read_inbox(row.id)]
         return [(n, message) for n, message in inbox if isinstance(message, type)]
 

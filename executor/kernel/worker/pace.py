@@ -40,8 +40,6 @@ FEW: Final = 4
 
 
 class Load(NamedTuple):
-    """The load of a worker: runs in memory, those of them that have no attempt under way, and attempts."""
-
     runs: int
     behind: int
     attempts: int

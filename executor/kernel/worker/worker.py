@@ -94,7 +94,6 @@ class Worker:
         self._renewing = BackgroundTask(f"{self.name}:renew", self._renew_all, failed="renewing leases failed", log=log)
 
     def active(self) -> tuple[int, int]:
-        """Runs in memory, and attempts of blocks under way."""
         return len(self._tasks), sum(len(loop.attempts) for loop in self._loops.values())
 
     def _load(self) -> Load:
@@ -155,7 +154,6 @@ class Worker:
             self._has_claimed.set()
 
     async def _claim(self) -> float:
-        """Claim what can be claimed. Returns the seconds until there may be more."""
         store, clock = self._parts.store, self._parts.clock
         if self._clock_repair.is_due():
             await self._renew()
@@ -354,7 +352,6 @@ class Worker:
         return sum(loop.held_bytes for loop in self._loops.values())
 
     def _lost_together(self, row: RunRow) -> RunRow:
-        """Return the row with `lost_together` as it is over all claims of this process."""
         owner = row.former_owner
         if owner is None:
             return row

@@ -21,8 +21,9 @@ from executor.kernel.core.messages import Cancel, encode
 from executor.kernel.journal.codec import keep_plan
 from executor.kernel.journal.reader import load_plan
 from executor.kernel.process.acting import present_actor
+from executor.kernel.process.shared_reads import SharedReads
 from executor.kernel.read.cursor import Ends
-from executor.kernel.read.find import SharedRows, existing_run, find_run, find_version
+from executor.kernel.read.find import existing_run, find_run, find_version
 from executor.kernel.run.awaited import AwaitedRun
 from executor.kernel.run.compiler import plan_of
 from executor.kernel.run.new_run import Origin, check_input, new_run, new_run_id, origin_of, request_hash
@@ -55,7 +56,7 @@ class Runs(Topic):
     def __init__(self, parts: Parts, waits: Waits, workflows: Workflows) -> None:
         super().__init__(parts)
         self._workflows = workflows
-        self._rows = SharedRows(parts.store)
+        self._rows: SharedReads[str, RunRow] = SharedReads(lambda run: find_run(parts.store, run))
         self._waits = waits
         self._ends = Ends(parts.store, parts.owned)
         self._pressure = Pressure(parts.store, parts.clock, parts.services.limits.queued)
@@ -257,7 +258,7 @@ class Runs(Topic):
 
     async def row(self, run: str) -> RunRow:
         """Return the run's own row, without its nodes: cheap."""
-        return await self._rows.find(run)
+        return await self._rows.read(run)
 
     async def graph(self, run: str) -> RunGraph:
         async with existing_run(self._store, run) as row:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 
 from executor.errors import CorruptJournal, NotFound
-from executor.kernel.read.find import SharedRows, existing_run, find_run, find_version
+from executor.kernel.read.find import existing_run, find_run, find_version
 from executor.kernel.store.topics.store import Store
 
 
@@ -32,65 +31,6 @@ async def test_a_run_or_not_found() -> None:
     assert (await find_run(store, "r")).id == "r"
     with pytest.raises(NotFound, match="there is no run 'other'"):
         await find_run(store, "other")
-
-
-class Slow(Rows):
-    """Each read takes until it is let go; its row says which read it was."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.reads: list[asyncio.Event] = []
-
-    async def get_run(self, run: str) -> Any:
-        number, free = len(self.reads), asyncio.Event()
-        self.reads.append(free)
-        await free.wait()
-        return None if self.deleted else SimpleNamespace(id=run, read=number)
-
-
-async def turns() -> None:
-    for _ in range(5):
-        await asyncio.sleep(0)
-
-
-async def test_who_asks_during_a_read_shares_the_next_one() -> None:
-    store = Slow()
-    rows = SharedRows(cast(Store, store))
-    asked: list[Any] = [asyncio.create_task(rows.find("r"))]
-    await turns()
-    asked += [asyncio.create_task(rows.find("r")) for _ in range(3)]
-    other: Any = asyncio.create_task(rows.find("other"))
-    await turns()
-    assert len(store.reads) == 2, "one of each run"
-    store.reads[0].set()
-    await turns()
-    assert len(store.reads) == 3
-    asked.append(asyncio.create_task(rows.find("r")))  # the second read has begun: that one is too old
-    await turns()
-    for free in store.reads:
-        free.set()
-    await turns()
-    store.reads[3].set()
-    assert [(await row).read for row in asked] == [0, 2, 2, 2, 3]
-    assert (await other).read == 1
-    await turns()
-    assert not (rows._reading or rows._next)
-
-
-async def test_one_who_leaves_takes_the_row_from_none_of_the_others() -> None:
-    store = Slow()
-    rows = SharedRows(cast(Store, store))
-    first, second, third = (asyncio.create_task(rows.find("r")) for _ in range(3))
-    await turns()
-    first.cancel()
-    second.cancel()
-    await turns()
-    store.deleted = True
-    store.reads[1].set()
-    with pytest.raises(NotFound):
-        await third
-    await turns()
-    assert not (rows._reading or rows._next)
 
 
 @pytest.mark.parametrize("error", [None, CorruptJournal("its plan is missing")])

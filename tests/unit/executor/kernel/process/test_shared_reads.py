@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from executor.kernel.run.children import SharedReads
+from executor.kernel.process.shared_reads import SharedReads
 
 
 class Reader:
