@@ -15,9 +15,8 @@ from executor.blocks.connectors.stored import connectors
 from executor.blocks.http.addresses import Own
 from executor.blocks.http.client import GuardedClient
 from executor.blocks.llm.endpoints import Endpoints
-from executor.blocks.runners.runners import Runners
 from executor.blocks.sandbox.sandbox import Sandbox
-from executor.blocks.services import Services
+from executor.blocks.services import Runners, Services
 from executor.blocks.types.python import python_blocks
 from executor.blocks.types.registry import Registry
 from executor.errors import StoreError

@@ -21,9 +21,8 @@ from executor.blocks.connectors.stored import connectors
 from executor.blocks.databases.databases import POSTGRES
 from executor.blocks.http.binding import checked_hosts
 from executor.blocks.http.client import GuardedClient
-from executor.blocks.runners.runners import Runners
 from executor.blocks.sandbox.sandbox import Sandbox
-from executor.blocks.services import MailSettings, Services
+from executor.blocks.services import MailSettings, Runners, Services
 from executor.blocks.types.python import Python, steps_of
 from executor.blocks.types.registry import Registry
 from executor.blocks.vault import key_file

@@ -38,6 +38,7 @@ _CONNECTED: Final = frozenset({"bearer", "basic", "header", "query"})
 _AFTER_FIELDS: Final = 1000  # position in the form
 # The clock of the service may be this late.
 _SINCE_MS: Final = 300_000
+_WIDGETS: Final = {"string": "text", "integer": "number", "number": "number", "boolean": "boolean"}
 _REGION: Final = re.compile(r"[a-z0-9-]{1,40}")
 
 
@@ -77,8 +78,8 @@ class ConnectorBlock:
         return Done({"status": answer["status"], "result": items[:ITEMS_MAX], "more": following is not None})
 
     async def _done_before(self, ctx: Context, operation: Operation, sent: Mapping[str, str]) -> Done | None:
-        """Return the result of an earlier attempt whose request was sent. A checkpoint records that before the request
-        is sent. Raises Lost if the effect of the request is not known."""
+        """Return the result of an earlier attempt whose request was sent, which a checkpoint records. Raises Lost if
+        its effect is not known."""
         last = ctx.last_checkpoint if isinstance(ctx.last_checkpoint, dict) else {}
         if last and not await ctx.repeat_wanted():
             found = await self._find_effect(ctx, operation, sent, last)
@@ -147,8 +148,7 @@ def _sent(idempotency_key: str) -> dict[str, str]:
 
 
 def _found_in(check: Check, answer: Any, sent: Mapping[str, str]) -> dict[str, Any] | str | None:
-    """Return the parts of the item that has the key; or why it is not clear if there is one; or None if there is
-    none."""
+    """Return the parts of the item that has the key; or why it is not clear if there is one; or None."""
     items = at(check.items, answer)
     if not isinstance(items, list):
         return "the answer is no list"
@@ -291,9 +291,8 @@ def _spec(connector: Connector) -> BlockSpec:
         findings: list[Finding] = []
         signed = [name for name in ("credential", "connection") if params.get(name) not in (None, "")]
         if not signed and connector.auth.kind in _CONNECTED:
-            findings.append(
-                Finding("required", "/credential", f'"{connector.auth.title}" or a connection is required.')
-            )
+            message = f'"{connector.auth.title}" or a connection is required.'
+            findings.append(Finding("required", "/credential", message))
         missing = [name for name in operation.required if params.get(name) in (None, "")]
         found = [(name, operation.fields[name]) for name in missing if "default" not in operation.fields[name]]
         after = f'is required for "{operation.title}".'
@@ -351,27 +350,16 @@ def _params(connector: Connector, names: list[str]) -> dict[str, Any]:
     }
     for n, (name, schema) in enumerate(_fields(connector).items()):
         properties[name] = {**schema, "x-ui": {"order": n + 2, **_widget(schema), **schema.get("x-ui", {})}}
-    if connector.auth.kind != "none":
+    auth, ui = connector.auth, {"order": _AFTER_FIELDS, "widget": "text"}
+    if auth.kind != "none":
+        about = f"{auth.description} Use ${{NAME}}, a secret.".strip()
         properties["credential"] = {
-            "type": "string",
-            "x-weft": "secret",
-            "title": connector.auth.title,
-            "description": f"{connector.auth.description} Use ${{NAME}}, a secret.".strip(),
-            "x-ui": {"order": _AFTER_FIELDS, "widget": "text"},
-        }
-    if connector.auth.kind in _CONNECTED:
-        properties["connection"] = {
-            "type": "string",
-            **CONNECTION.keywords,
-            "x-ui": {"order": _AFTER_FIELDS, "widget": "connection"},
-        }
-    if connector.auth.kind == "aws":
-        properties["region"] = {
-            "type": "string",
-            "title": "Region",
-            "default": REGION,
-            "x-ui": {"order": _AFTER_FIELDS, "widget": "text"},
-        }
+            "type": "string", "x-weft": "secret", "title": auth.title, "description": about, "x-ui": ui
+        }  # fmt: skip
+    if auth.kind in _CONNECTED:
+        properties["connection"] = {"type": "string", **CONNECTION.keywords, "x-ui": {**ui, "widget": "connection"}}
+    if auth.kind == "aws":
+        properties["region"] = {"type": "string", "title": "Region", "default": REGION, "x-ui": ui}
     if paged:
         properties["pages_max"] = {
             "type": "integer",
@@ -387,11 +375,11 @@ def _params(connector: Connector, names: list[str]) -> dict[str, Any]:
         "type": "string",
         "title": "Address of the service",
         "description": f"Instead of {connector.base_url}",
-        "x-ui": {"order": _AFTER_FIELDS + 2, "widget": "text", "advanced": True},
+        "x-ui": {**ui, "order": _AFTER_FIELDS + 2, "advanced": True},
     }
     timeout = http.block.spec.params["properties"]["timeout_s"]
     properties["timeout_s"] = {**timeout, "x-ui": {**timeout["x-ui"], "order": _AFTER_FIELDS + 3}}
-    required = ["credential"] if connector.auth.kind in ("path", "aws") else []
+    required = ["credential"] if auth.kind in ("path", "aws") else []
     return {"type": "object", "required": required, "additionalProperties": False, "properties": properties}
 
 
@@ -416,8 +404,6 @@ def _widget(schema: Mapping[str, Any]) -> dict[str, Any]:
     if "enum" in schema:
         return {"widget": "select"}
     kinds = type_of(schema)
-    by_type = {"string": "text", "integer": "number", "number": "number", "boolean": "boolean"}
-    long = kinds == ("string",) and schema.get("format") in ("multiline", "textarea")
-    if long:
+    if kinds == ("string",) and schema.get("format") in ("multiline", "textarea"):
         return {"widget": "longtext", "rows": 4}
-    return {"widget": by_type.get(kinds[0], "json") if len(kinds) == 1 else "json"}
+    return {"widget": _WIDGETS.get(kinds[0], "json") if len(kinds) == 1 else "json"}

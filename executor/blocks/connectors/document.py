@@ -7,6 +7,7 @@ field.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import cache
 from importlib.resources import files
 from typing import Any, Final, Literal, NoReturn
@@ -156,7 +157,7 @@ def checked(document: Any) -> Connector:
     if found:
         _refuse(found)
     connector = trusted(document)
-    if problems := _problems(connector):
+    if problems := list(_problems(connector)):
         _refuse(problems)
     return connector
 
@@ -178,69 +179,62 @@ def type_of(schema: Any) -> tuple[str, ...]:
     return tuple(str(name) for name in listed if name not in (None, "null"))
 
 
-def _problems(connector: Connector) -> list[dict[str, str]]:
-    found: list[dict[str, str]] = []
+def _problems(connector: Connector) -> Iterator[dict[str, str]]:
     if connector.auth.kind == "path" and "credential" not in names_in(connector.base_url):
-        found.append(
-            _wrong("/base_url", "It has no {{credential}}.", "Add it where the service wants it, or change /auth/kind.")
-        )
+        hint = "Add it where the service wants it, or change /auth/kind."
+        yield _wrong("/base_url", "It has no {{credential}}.", hint)
     first: dict[str, tuple[str, Any]] = {}
     for id, operation in connector.operations.items():
         at = f"/operations/{escape(id)}"
-        found += _problems_of(operation, at)
+        yield from _problems_of(operation, at)
         for name, its in operation.fields.items():
             other, before = first.setdefault(name, (id, its))
             if _shape(its) != _shape(before):
                 said = f"{name!r} is another kind of field in operation {other!r}."
                 hint = "Give one of them another name: a field that two operations share has one type and one choice."
-                found.append(_wrong(f"{at}/fields/{escape(name)}", said, hint))
-    return found
+                yield _wrong(f"{at}/fields/{escape(name)}", said, hint)
 
 
-def _problems_of(operation: Operation, at: str) -> list[dict[str, str]]:
-    found: list[dict[str, str]] = []
+def _problems_of(operation: Operation, at: str) -> Iterator[dict[str, str]]:
     for name, its in operation.fields.items():
         here = f"{at}/fields/{escape(name)}"
         if name in RESERVED:
-            found.append(_wrong(here, f"Every connector has a field {name!r}.", "Use another name."))
+            yield _wrong(here, f"Every connector has a field {name!r}.", "Use another name.")
         if (problem := schema_error(orjson.dumps(its))) is not None:
-            found.append(_wrong(here, f"It is not a JSON Schema: {problem[:200]}.", "Use type, title and description."))
+            yield _wrong(here, f"It is not a JSON Schema: {problem[:200]}.", "Use type, title and description.")
     for n, name in enumerate(operation.required):
         if name not in operation.fields:
-            found.append(_wrong(f"{at}/required/{n}", f"There is no field {name!r}.", "Add it to fields."))
+            yield _wrong(f"{at}/required/{n}", f"There is no field {name!r}.", "Add it to fields.")
     sent = {"path": operation.path, "query": operation.query, "headers": operation.headers, "body": operation.body}
     for where, template in sent.items():
         for name in dict.fromkeys(names_in(template)):
             if name not in operation.fields and name not in SENT:
-                found.append(_wrong(f"{at}/{where}", f"There is no field {name!r}.", "Add it to fields."))
+                yield _wrong(f"{at}/{where}", f"There is no field {name!r}.", "Add it to fields.")
     for name in dict.fromkeys(names_in(operation.path)):
         if name in operation.fields and name not in operation.required and "default" not in operation.fields[name]:
             said = f"The path needs {name!r}, which is not required."
-            found.append(_wrong(f"{at}/required", said, "Add it to required, or give the field a default."))
+            yield _wrong(f"{at}/required", said, "Add it to required, or give the field a default.")
     used = set(names_in(list(sent.values())))
     for name in operation.fields.keys() - used:
-        found.append(_wrong(f"{at}/fields/{escape(name)}", "No part of a request uses it.", "Use it, or remove it."))
+        yield _wrong(f"{at}/fields/{escape(name)}", "No part of a request uses it.", "Use it, or remove it.")
     if operation.pages is not None and operation.pages.kind == "cursor" and operation.pages.next is None:
-        found.append(_wrong(f"{at}/pages", "A cursor needs `next`.", "Say where it is, as a JSON pointer."))
+        yield _wrong(f"{at}/pages", "A cursor needs `next`.", "Say where it is, as a JSON pointer.")
     for n, check in enumerate(operation.check):
-        found += _problems_of_check(operation, check, f"{at}/check/{n}")
-    return found
+        yield from _problems_of_check(operation, check, f"{at}/check/{n}")
 
 
-def _problems_of_check(operation: Operation, check: Check, at: str) -> list[dict[str, str]]:
-    found: list[dict[str, str]] = []
+def _problems_of_check(operation: Operation, check: Check, at: str) -> Iterator[dict[str, str]]:
     if not any(name in SENT for name in names_in([operation.path, operation.query, operation.headers, operation.body])):
         said = "The operation sends nothing that it could be found by."
-        found.append(_wrong(at, said, "Send {{idempotency_key}} or {{idempotency_uuid}} where the service keeps it."))
+        yield _wrong(at, said, "Send {{idempotency_key}} or {{idempotency_uuid}} where the service keeps it.")
     known = {"path": ASKED, "query": ASKED, "body": ASKED, "output": (*SENT, "found", *check.take)}
     for where, more in known.items():
         for name in dict.fromkeys(names_in(getattr(check, where))):
             if name not in operation.fields and name not in more:
-                found.append(_wrong(f"{at}/{where}", f"There is no field {name!r}.", "Add it to fields."))
+                yield _wrong(f"{at}/{where}", f"There is no field {name!r}.", "Add it to fields.")
     for name in (*check.needs, *names_in(check.path)):
         if name not in operation.fields and name not in ASKED:
-            found.append(_wrong(at, f"There is no field {name!r}.", "Add it to fields."))
-    return found
+            yield _wrong(at, f"There is no field {name!r}.", "Add it to fields.")
 
 
 def _shape(schema: Any) -> Any:

@@ -217,8 +217,7 @@ def _offered(source: _Source, found: _Found) -> Offered:
 
 
 def _operation(source: _Source, found: _Found, shapes: dict[str, bytes]) -> dict[str, Any]:
-    """Return an operation of the connector document. `shapes`: the fields of the operations before it, by name; a field
-    that differs gets another name."""
+    """`shapes`: the fields of the operations before it, by name; a field that differs gets another name."""
     made = _Fields(source, shapes)
     query: dict[str, Any] = {}
     headers: dict[str, Any] = {}
@@ -304,8 +303,7 @@ def _parameters(source: _Source, found: _Found) -> list[Mapping[str, Any]]:
 
 
 def _content(source: _Source, found: _Found) -> tuple[str | None, Any, bool]:
-    """Return the media type of the body that is sent (None if there is none, "" if it cannot be sent), its schema, and
-    if it is required."""
+    """Return the media type of the body (None: there is none, "": it cannot be sent), its schema, if it is required."""
     body = _mapping(source.resolved(found.operation.get("requestBody")))
     content = _mapping(body.get("content"))
     if not content or found.method in ("GET", "HEAD"):
@@ -324,7 +322,11 @@ def _content(source: _Source, found: _Found) -> tuple[str | None, Any, bool]:
 def _body(source: _Source, schema: Any, needed: bool, made: _Fields) -> Any:
     """Make one field for each property of an object, else one for the whole."""
     merged = _merged(source, schema, [PARTS_MAX])
-    properties = {name: its for name, its in _mapping(merged.get("properties")).items() if not _read_only(its)}
+    properties = {
+        name: its
+        for name, its in _mapping(merged.get("properties")).items()
+        if _mapping(its).get("readOnly") is not True
+    }
     wanted = merged.get("required")
     listed = frozenset(name for name in wanted if isinstance(name, str)) if isinstance(wanted, list) else frozenset()
     plain = 0 < len(properties) <= FIELDS_MAX - len(made.fields) and not any(
@@ -338,10 +340,6 @@ def _body(source: _Source, schema: Any, needed: bool, made: _Fields) -> Any:
         field = _field(source, its, None)
         body[name] = "{{" + made.add(name, field, needed and name in listed) + "}}"
     return body
-
-
-def _read_only(schema: Any) -> bool:
-    return isinstance(schema, Mapping) and schema.get("readOnly") is True
 
 
 def _merged(source: _Source, schema: Any, left: list[int], inside: tuple[int, ...] = ()) -> dict[str, Any]:

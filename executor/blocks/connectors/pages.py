@@ -35,8 +35,8 @@ def items_of(pages: Pages, body: Any) -> list[Any]:
 
 
 def after(pages: Pages, request: Mapping[str, Any], answer: Mapping[str, Any], number: int) -> dict[str, Any] | None:
-    """Return the request for the page after this one, the `number`th, or None if this was the last. Raises
-    BlockError(page_invalid) for a request to another server: it has the credential with it."""
+    """Return the request for the page after the `number`th, or None if that was the last. Raises
+    BlockError(page_invalid), also for a request to another server: it has the credential with it."""
     body = answer["body"]
     if pages.kind == "page":
         if len(items_of(pages, body)) < pages.size:

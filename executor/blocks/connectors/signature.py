@@ -32,8 +32,8 @@ def signed(
     service: str,
     now_ms: int,
 ) -> dict[str, str]:
-    """Return the headers to send: those of the request and those of the signature. The query in `url` is as
-    `query_text` writes it. Raises BlockError(params_invalid)."""
+    """Return the headers to send. The query in `url` is as `query_text` writes it. Raises
+    BlockError(params_invalid)."""
     parts = urlsplit(url)
     stamp = datetime.fromtimestamp(now_ms / 1000, UTC).strftime("%Y%m%dT%H%M%SZ")
     digest = hashlib.sha256(body).hexdigest()

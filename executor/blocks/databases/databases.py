@@ -40,8 +40,8 @@ class Folders:
         self._own = own
 
     def find(self, name: str, *, create: bool = False) -> Path:
-        """Return the path of a file. `create`: a missing file is allowed, as one that may be made. Raises
-        BlockError(sql_refused, sql_no_file)."""
+        """Return the path of a file, with `create` of a new one as well. Raises BlockError(sql_refused,
+        sql_no_file)."""
         if not self._folders:
             raise _refused("this server permits no SQLite files")
         if not name or any(ord(character) < 0x20 for character in name):

@@ -53,8 +53,8 @@ _GONE: Final = ("08", "57P")
 
 
 async def ask(address: str, query: Query, addresses: Addresses, login: Login | None = None) -> Answer:
-    """Run a query. Raises BlockError, and Lost if it is unknown whether a change was committed. `addresses`: returns
-    those of a host that may be dialled; raises BlockError and OSError. `login`: of a connection."""
+    """Run a query. `addresses`: returns those of a host that may be dialled; raises BlockError and OSError. Raises as
+    `Databases.ask`."""
     place, parts = await _dialled(address, addresses, login)
     hidden = has_handle(address)
     try:

@@ -24,13 +24,15 @@ DIGITS_MAX: Final = 15  # in a decimal number that a double holds exactly
 
 
 class Query(Struct, frozen=True):
-    """`parameters`: JSON values by name, bound and never part of the text. `timeout_s` is for all of it."""
+    """`parameters`: JSON values by name, bound and never part of the text. `timeout_s` is for all of it. `path`: of the
+    SQLite file, for the child process."""
 
     text: str
     parameters: Mapping[str, Any] = {}
     read_only: bool = True
     max_rows: int = 1_000
     timeout_s: float = 30.0
+    path: str = ""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -51,16 +53,8 @@ class Answer(Struct):
     affected: int | None = None
 
 
-class Asked(Struct, frozen=True):
-    """A query for the child process of SQLite. It is on the file at `path`."""
-
-    path: str
-    query: Query
-
-
 class Reply(Struct, frozen=True, omit_defaults=True):
-    """A line of that process. Without `answer` and `failure` the process is ready, or it is `committing` and another
-    line follows."""
+    """A line of the child process. Without `answer` and `failure` it is ready, or it is `committing` and goes on."""
 
     answer: Answer | None = None
     failure: Failure | None = None
@@ -105,8 +99,7 @@ class Gathered:
 
 
 def plain(value: Any) -> Any:
-    """Return a value of a database as JSON. Numbers that JSON would round are texts; bytes are base64; times are ISO
-    8601."""
+    """Return a value as JSON. Numbers that JSON would round are texts; bytes are base64; times are ISO 8601."""
     match value:
         case None | bool():
             return value

@@ -17,7 +17,7 @@ import msgspec
 import orjson
 
 from executor.blocks.databases import refusals
-from executor.blocks.databases.rows import Answer, Asked, Query, Reply
+from executor.blocks.databases.rows import Answer, Query, Reply
 from executor.blocks.databases.statement import names
 from executor.blocks.runners.call import encode, error_of
 from executor.blocks.runners.children import IDLE_S, Child, Children
@@ -43,10 +43,9 @@ class SqliteFiles:
     async def ask(
         self, path: Path, query: Query, *, run: str, waiting: Callable[[], AbstractContextManager[Any]]
     ) -> Answer:
-        """Run a query. Runs take turns, and `run` asks. Raises BlockError, and Lost if it is unknown whether
-        a change was committed."""
+        """Run a query. Runs take turns, and `run` asks. Raises as `Databases.ask`."""
         bound = {name: _bound(name, query.parameters[name]) for name in names(query.text)}
-        asked = Asked(str(path), msgspec.structs.replace(query, parameters=bound))
+        asked = msgspec.structs.replace(query, parameters=bound, path=str(path))
         async with self._children.one(run, waiting) as child:
             reply = await _ask(child, asked)
         if reply.failure is not None:
@@ -75,11 +74,11 @@ async def _start() -> Child:
     return child
 
 
-async def _ask(child: Child, asked: Asked) -> Reply:
-    timeout_s, committing = asked.query.timeout_s, False
+async def _ask(child: Child, query: Query) -> Reply:
+    committing = False
     try:
-        async with asyncio.timeout(timeout_s + GRACE_S) as time:
-            await child.send(encode(asked))
+        async with asyncio.timeout(query.timeout_s + GRACE_S) as time:
+            await child.send(encode(query))
             reply = _decode(await child.receive())
             if committing := reply.committing:
                 time.reschedule(asyncio.get_running_loop().time() + COMMIT_S)
@@ -87,7 +86,7 @@ async def _ask(child: Child, asked: Asked) -> Reply:
         return reply
     except TimeoutError:
         child.kill(at_once=True)
-        how, error = f"the commit took longer than {COMMIT_S:g} s", refusals.out_of_time(timeout_s)
+        how, error = f"the commit took longer than {COMMIT_S:g} s", refusals.out_of_time(query.timeout_s)
     except ValueError as failed:  # a line that is too long, or is no reply
         child.kill(at_once=True)
         how = f"its reply is not valid: {failed}"

@@ -1,7 +1,7 @@
 """The child process that runs queries on SQLite files, one at a time, on the SQLite of apsw.
 
     <- {}                                   it is ready
-    -> {"path": ..., "query": {...}}        a query
+    -> {"text": ..., "path": ..., ...}      a query
     <- {"committing": true}                 its changes are about to be committed
     <- {"answer": {...}}                    or {"failure": {...}}
 
@@ -25,7 +25,7 @@ import apsw
 import msgspec
 
 from executor.blocks.databases import refusals
-from executor.blocks.databases.rows import BYTES_MAX, Answer, Asked, Gathered, Reply
+from executor.blocks.databases.rows import BYTES_MAX, Answer, Gathered, Query, Reply
 from executor.blocks.runners.call import Failure, encode, failure_of
 from executor.blocks.runners.itself import bound_files_and_cpu, bound_itself, end_with_parent
 from executor.errors import BlockError
@@ -68,11 +68,11 @@ def main() -> None:
     end_with_parent()
     bound_itself(MEMORY_BYTES_MAX)
     _write(Reply())
-    decode = msgspec.json.Decoder(Asked).decode
+    decode = msgspec.json.Decoder(Query).decode
     while not now.over.is_set():
-        asked = decode(calls.get())
+        query = decode(calls.get())
         with now.busy, contextlib.suppress(BrokenPipeError):  # the server is gone
-            _write(_answered(asked, now))
+            _write(_answered(query, now))
 
 
 class _Now:
@@ -103,9 +103,9 @@ def _write(reply: Reply) -> None:
         data = data[os.write(1, data) :]
 
 
-def _answered(asked: Asked, now: _Now) -> Reply:
+def _answered(query: Query, now: _Now) -> Reply:
     try:
-        return Reply(_Call(asked, now.over).run())
+        return Reply(_Call(query, now.over).run())
     except BlockError as error:
         return Reply(failure=failure_of(error))
     except (MemoryError, apsw.NoMemError):
@@ -114,15 +114,14 @@ def _answered(asked: Asked, now: _Now) -> Reply:
 
 
 class _Call:
-    def __init__(self, asked: Asked, over: threading.Event) -> None:
-        self._path = asked.path
-        self._query = asked.query
-        self._until = time.monotonic() + asked.query.timeout_s
+    def __init__(self, query: Query, over: threading.Event) -> None:
+        self._query = query
+        self._until = time.monotonic() + query.timeout_s
         self._over = over
         self._denied = ""
 
     def run(self) -> Answer:
-        size = Path(self._path).stat().st_size if os.path.exists(self._path) else 0
+        size = Path(self._query.path).stat().st_size if os.path.exists(self._query.path) else 0
         bound_files_and_cpu(FILE_BYTES_MAX + max(FILE_BYTES_MAX, size), self._query.timeout_s + LOCK_S)
         try:
             try:
@@ -143,13 +142,15 @@ class _Call:
 
     def _recover(self) -> None:
         """Undo the changes of a process that was killed before its commit. Only a connection that may write does so."""
-        with contextlib.closing(apsw.Connection(self._path, flags=apsw.SQLITE_OPEN_READWRITE)) as connection:
+        with contextlib.closing(apsw.Connection(self._query.path, flags=apsw.SQLITE_OPEN_READWRITE)) as connection:
             connection.set_busy_timeout(int(min(LOCK_S, self._query.timeout_s) * 1000))
             connection.execute("SELECT 1 FROM sqlite_schema LIMIT 1").fetchall()
 
     def _opened(self) -> apsw.Connection:
         writes = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
-        connection = apsw.Connection(self._path, flags=apsw.SQLITE_OPEN_READONLY if self._query.read_only else writes)
+        connection = apsw.Connection(
+            self._query.path, flags=apsw.SQLITE_OPEN_READONLY if self._query.read_only else writes
+        )
         connection.set_busy_timeout(int(min(LOCK_S, self._query.timeout_s) * 1000))
         connection.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, 1)
         connection.config(apsw.SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0)

@@ -48,8 +48,13 @@ class Allowed:
         self._networks: list[Network] = []
         # Names are texts, so no host can pass for an address.
         self._places: set[tuple[str | Address, int | None]] = set()
-        for entry in entries:
-            self._add(entry.strip())
+        for entry in map(str.strip, entries):
+            if entry == "*":
+                self._everything = True
+            elif "/" in entry:
+                self._networks.append(ipaddress.ip_network(entry, strict=False))
+            elif entry:
+                self._places.add(_place(entry))
 
     def permits(self, host: str, address: Address, port: int) -> bool:
         if self._everything or is_public(address) or any(address in network for network in self._networks):
@@ -64,22 +69,13 @@ class Allowed:
         """Return True if the list has the place as it is in the URL, before anything is resolved."""
         return _place(f"[{host}]:{port}" if ":" in host else f"{host.rstrip('.')}:{port}") in self._places
 
-    def _add(self, entry: str) -> None:
-        if entry == "*":
-            self._everything = True
-        elif "/" in entry:
-            self._networks.append(ipaddress.ip_network(entry, strict=False))
-        elif entry:
-            self._places.add(_place(entry))
-
 
 def _places(host: str, address: Address) -> set[str | Address]:
     return {host.lower().rstrip("."), address, unwrapped(address)}
 
 
 def is_public(address: Address) -> bool:
-    """Return True for an ordinary place on the Internet: not private, local, reserved, multicast, nor a tunnel to
-    such."""
+    """Return False for what is private, local, reserved or multicast, and for tunnels to such."""
     address = unwrapped(address)
     if isinstance(address, ipaddress.IPv4Address):
         return address.is_global and not address.is_multicast and not any(address in net for net in _NEVER_V4)
@@ -174,8 +170,7 @@ class Own:
 
     @cached_property
     def _fronts(self) -> dict[tuple[str, int], str]:
-        """The path in front, by place; where this process listens comes first. Read with the first request: until then
-        no httpx is needed."""
+        """The path in front, by place; where this process listens comes first. Until it is read, no httpx is needed."""
         import httpx
 
         fronts = {place_of(httpx.URL(f"http://{self._authority}")): ""}

@@ -66,8 +66,7 @@ def bound_to(
     redact: Redact | None = None,
 ) -> Iterator[None]:
     """Bind secrets to hosts and places inside this context. `rules`: by the name of each secret that is used within,
-    `connection:<name>` for a connection. `opened` returns the name and value of a handle, None for one of another;
-    `redact` removes secrets from a text."""
+    `connection:<name>` for a connection. See `_Bound` for the others; `redact` removes secrets from a text."""
     if not rules:
         yield
         return
@@ -107,8 +106,7 @@ def counts() -> bool:
 
 
 def value_of(handle: str) -> str:
-    """Return the value of a handle. Raises BlockError(secret_misplaced) if it belongs to no secret that is used
-    here."""
+    """Raises BlockError(secret_misplaced) if the handle belongs to no secret that is used here."""
     for name, each in (_BOUND.get() or {}).items():
         if handle in each.made:
             return each.made[handle]
@@ -120,8 +118,7 @@ def value_of(handle: str) -> str:
 
 
 def opened(text: str) -> str:
-    """Return `text` with the values of the secrets used here in the places of their handles. For clients that dial, at
-    the last moment. Raises BlockError(secret_misplaced)."""
+    """Return `text` with values in the places of handles, at the last moment. Raises BlockError(secret_misplaced)."""
     return handles.filled(text, value_of)
 
 
@@ -170,8 +167,7 @@ def check_place(scheme: str, host: str, port: int, parts: Sequence[Part] = (), *
 
 
 def check_no_place(where: str) -> None:
-    """Check that no secret counts here. `where` is not a host, so no secret can be sent there. Raises
-    BlockError(secret_host_refused)."""
+    """Check that no secret counts here, as `where` is not a host. Raises BlockError(secret_host_refused)."""
     for name, each in (_BOUND.get() or {}).items():
         if each.counts:
             kind, _, short = name.rpartition(":")
@@ -257,8 +253,7 @@ def _found(name: str, bound: _Bound, texts: Sequence[str]) -> bool:
 
 
 def _stands_in(name: str, bound: _Bound, text: str) -> bool:
-    """Return True if the text has a handle of the secret, or its value. Only clients put in the value of a connection,
-    so handles are enough for it."""
+    """Return True if the text has a handle of the secret, or its value; of a connection, handles are enough."""
     if any(_is_of(name, bound, handle) for handle in handles.handles_in(text)):
         return True
     return bound.is_in is not None and bound.is_in(name, text)

@@ -55,18 +55,16 @@ class GuardedClient:
         """Send one request and read the whole answer, whatever its status. `timeout_s` is for all of it, redirects
         included, from the moment at which there is a connection for it; `max_bytes` is for the body, unpacked.
         `waiting` is entered while the request waits for one of the connections. If it is None, the request does not
-        wait: the caller sends a bounded number at the same time.
-
-        Raises BlockError. Retryable: http_timeout, http_connection; out_of_resources, which costs no attempt. Not:
-        address_refused, response_too_large, redirect_refused, too_many_redirects, url_invalid."""
+        wait: the caller sends a bounded number at the same time. Raises BlockError. Retryable: http_timeout,
+        http_connection; out_of_resources, which costs no attempt. Not: address_refused, response_too_large,
+        redirect_refused, too_many_redirects, url_invalid."""
         exchanges = self._exchanges or await self._begin()
         return await exchanges.request(
             method, url, headers or {}, content, timeout_s, max_bytes, follow_redirects, waiting
         )
 
     def guard(self, places: Iterable[str] = ()) -> GuardedBackend:
-        """Return a backend that makes connections by the rules of this client, for another one. `places`: more
-        `host:port` that may be private. Loads httpcore."""
+        """Return a backend for another client. `places`: more `host:port` that may be private. Loads httpcore."""
         from executor.blocks.http.backend import GuardedBackend
 
         own_port = self._own.port if self._own else None

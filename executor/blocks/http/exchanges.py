@@ -95,7 +95,7 @@ class Hop:
 
 
 def parse_url(text: str) -> httpx.URL:
-    """Return the URL without its fragment. Raises BlockError: url_invalid, in words that have no part of the URL; and
+    """Return the URL without its fragment. Raises BlockError: url_invalid, without any part of the URL;
     secret_misplaced."""
     if in_authority(text):
         message = "a secret cannot be in the scheme, the host or the port of a URL"
@@ -113,8 +113,7 @@ def parse_url(text: str) -> httpx.URL:
 
 
 def _can_be_dialled(url: httpx.URL) -> bool:
-    """Return True for http or https, a host, and a valid port: a larger number is another port by the time it is
-    dialled."""
+    """Check the scheme, the host and the port: a larger number is another port by the time it is dialled."""
     try:
         named = _HOST.fullmatch(url.host) is not None
     except ValueError:  # begins with xn--, followed by no name
@@ -395,8 +394,7 @@ def _answer(hop: Hop, response: httpcore.Response, body: bytes, ms: int) -> Answ
 
 
 def opened_headers(headers: Mapping[str, str]) -> dict[str, str]:
-    """Put the values of secrets into the headers. Raises BlockError(params_invalid) for a value that no header can
-    have."""
+    """Put the values of secrets into the headers. Raises BlockError(params_invalid) if one cannot be there."""
     found = dict(headers)
     for name, text in headers.items():
         if has_handle(text):

@@ -33,8 +33,7 @@ def text_of(part: Part) -> str:
 
 
 def place_of(parts: Iterable[Part], permitted: Sequence[str], is_in: Callable[[str], bool]) -> str | None:
-    """Return the first place outside of the permitted ones in which `is_in` finds the secret, or None. The name of the
-    place has no part of the secret."""
+    """Return the first other place in which `is_in` finds the secret, or None. Its name has no part of the secret."""
     known = {_comparable(place) for place in permitted}
     for part in parts:
         place, text = part[0], ""

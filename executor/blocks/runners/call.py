@@ -121,8 +121,7 @@ def failure_of(error: BlockError | Fenced) -> Failure:
 
 
 def not_called(message: str) -> BlockError:
-    """Return an error for a lost process or cluster that did not call the function: it is called again, and no attempt
-    is used up."""
+    """Return an error for what was lost and did not call the function: it is called again, at no cost."""
     return BlockError(f"{message} before the function was called", code="runner_unavailable", deferred="not_begun")
 
 

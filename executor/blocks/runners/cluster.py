@@ -27,8 +27,7 @@ BEGUN_BEFORE = b""
 
 
 class Claims(SchedulerPlugin):
-    """On the scheduler: the tasks that have begun, or wait for the permission of their client, and the topic of the
-    client, until the scheduler forgets them."""
+    """On the scheduler: the tasks that have begun, or wait for the permission of their client, and its topic."""
 
     name = "weft-begins"
     idempotent = True
@@ -82,8 +81,7 @@ class Claims(SchedulerPlugin):
 
 
 def execute(call: bytes, key: tuple[str, str, int], topic: str) -> bytes:
-    """On a worker, in one of its threads: see `carry_out`. Returns BEGUN_BEFORE if it was not called here, because it
-    was called once or is no longer wanted."""
+    """On a worker, in one of its threads: see `carry_out`. Returns BEGUN_BEFORE if it was not called here."""
     worker = get_worker()
     claim = getattr(worker.scheduler, CLAIM)
     if not sync(worker.loop, claim, key=list(key), topic=topic):

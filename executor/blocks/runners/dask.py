@@ -57,8 +57,7 @@ class DaskRunner:
         self._loop: asyncio.AbstractEventLoop | None = None
 
     async def call(self, call: Call, listener: Listener) -> Any:
-        """See `blocks.runners.call.Runner`. The time limit begins with the function: a call waits for a worker as
-        long as the run may take."""
+        """See `blocks.runners.call.Runner`. The time limit begins with the function, not with the wait for a worker."""
         with listener.waiting():
             client = await self._connected()
         key = (f"weft-{call.function}", call.idempotency_key, call.attempt)
@@ -177,8 +176,7 @@ class DaskRunner:
 
 
 def is_news(record: logging.LogRecord) -> bool:
-    """Drop the stack of a client that is closed while it tries to connect again: the loss of the cluster is logged
-    already."""
+    """Drop the stack of a client that is closed while it tries to connect again: the loss is logged already."""
     return record.exc_info is None or not isinstance(record.exc_info[1], asyncio.CancelledError)
 
 

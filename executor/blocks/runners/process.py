@@ -36,8 +36,7 @@ class ProcessRunner:
         self._children = Children(_start, self.most, idle_s=idle_s)
 
     async def call(self, call: Call, listener: Listener) -> Any:
-        """See `blocks.runners.call.Runner`. Runs take turns. A place and a new child are waited for outside the time
-        limit."""
+        """See `blocks.runners.call.Runner`. Runs take turns. The wait for a child is outside the time limit."""
         async with self._children.one(call.run_id, listener.waiting) as child:
             answer = await _answer(child, call, listener)
         return result_of(answer)

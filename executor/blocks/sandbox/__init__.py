@@ -20,10 +20,9 @@ Language = Literal["javascript", "python"]
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """The bounds of user JavaScript. Sizes are bytes of UTF-8; memory is the guest's whole linear memory.
-
-    `soft_ms` makes the engine stop between two byte codes; `hard_ms` stops it anywhere, also inside a regular
-    expression or a built-in that loops. One list of expressions shares one budget. Code has soft = its timeout."""
+    """The bounds of user JavaScript. Sizes are bytes of UTF-8; memory is the guest's whole linear memory. `soft_ms`
+    makes the engine stop between two byte codes; `hard_ms` stops it anywhere, also inside a regular expression or a
+    built-in that loops. One list of expressions shares one budget. Code has soft = its timeout."""
 
     expression_source: int = 8 * KIB
     expression_soft_ms: int = 100

@@ -112,25 +112,27 @@ def encoded(value: Any) -> bytes:
         raise SandboxError(f"a bound value is not JSON: {error}", code="expression_failed") from None
 
 
+_STOPPED: Final = {
+    "timeout": ("timeout", "stopped after {soft_ms} ms"),
+    "stopped": ("timeout", "stopped: the result is no longer needed"),
+    "memory": ("memory", "out of memory"),
+    "output": ("failed", "RangeError: the result is too large"),
+    "stack": ("failed", "RangeError: Maximum call stack size exceeded"),
+    "refused": (
+        "failed", "the program asked for something that does not exist in the sandbox, or ran out of memory"
+    ),
+}  # fmt: skip
+_STOPPED_IN_PYTHON: Final = _STOPPED | {
+    "output": ("failed", "ValueError: the result is too large"),
+    "stack": ("failed", "RecursionError: it is nested too deeply"),
+}
+_NOT_THERE: Final = "there are no files, network, processes, threads or clocks; see docs/reference/sandbox.md"
+
+
 def stopped(reason: Reason, kind: str, soft_ms: int, language: Language = "javascript") -> SandboxError:
-    match reason:
-        case "timeout":
-            return SandboxError(f"stopped after {soft_ms} ms", code=f"{kind}_timeout")
-        case "stopped":
-            return SandboxError("stopped: the result is no longer needed", code=f"{kind}_timeout")
-        case "memory":
-            return SandboxError("out of memory", code=f"{kind}_memory")
-        case "output":
-            error = "ValueError" if language == "python" else "RangeError"
-            return SandboxError(f"{error}: the result is too large", code=f"{kind}_failed")
-        case "refused":
-            message = "the program asked for something that does not exist in the sandbox, or ran out of memory"
-            hint = "there are no files, network, processes, threads or clocks; see docs/reference/sandbox.md"
-            return SandboxError(message, code=f"{kind}_failed", hint=hint)
-        case "stack" if language == "python":
-            return SandboxError("RecursionError: it is nested too deeply", code=f"{kind}_failed")
-        case "stack":
-            return SandboxError("RangeError: Maximum call stack size exceeded", code=f"{kind}_failed")
+    code, message = (_STOPPED_IN_PYTHON if language == "python" else _STOPPED)[reason]
+    hint = _NOT_THERE if reason == "refused" else ""
+    return SandboxError(message.format(soft_ms=soft_ms), code=f"{kind}_{code}", hint=hint)
 
 
 def result_of(answer: bytes, kind: str, depth: int) -> Any:

@@ -43,8 +43,7 @@ class FairQueue(Generic[T]):
             self._changed.notify()
 
     def next(self) -> tuple[str, T] | None:
-        """Wait for the next job and return it with its owner; call `done` with that. Returns None if the queue is
-        closed and empty."""
+        """Wait for the next job, and return it with its owner, or None if the queue is closed and empty."""
         with self._changed:
             while not self._jobs:
                 if self._closed and not self._held_back:

@@ -52,8 +52,7 @@ class Tokens(Struct, frozen=True, omit_defaults=True):
 
 
 class Pending(Struct, frozen=True):
-    """A sign-in that was begun. `state` and `by` are hashes: of the state that the provider returns, and of the person
-    who began it."""
+    """A sign-in that was begun. `state` and `by`, the person who began it, are hashes."""
 
     state: str
     by: str

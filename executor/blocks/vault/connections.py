@@ -20,16 +20,7 @@ from msgspec.structs import replace
 
 from executor.blocks.http.client import GuardedClient
 from executor.blocks.vault import oauth
-from executor.blocks.vault.connection import (
-    NAME,
-    PREFIX,
-    Connection,
-    Credential,
-    Lease,
-    Tokens,
-    opened,
-    sealed,
-)
+from executor.blocks.vault.connection import NAME, PREFIX, Connection, Credential, Lease, Tokens, opened, sealed
 from executor.blocks.vault.vault import Vault
 from executor.errors import BlockError
 from executor.kernel.store.patience import with_retries

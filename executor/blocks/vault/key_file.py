@@ -43,8 +43,7 @@ def read(path: Path) -> bytes:
 
 
 def write_once(path: Path, text: str) -> None:
-    """Write a file for its owner alone. It is written beside its name and linked into place, so that two processes
-    which start together agree on one."""
+    """Write a file for its owner alone, and link it into place: two processes that start together agree on one."""
     draft = path.with_name(f"{path.name}.{os.urandom(4).hex()}")
     with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="ascii") as file:
         file.write(text + "\n")

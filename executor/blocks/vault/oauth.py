@@ -1,10 +1,6 @@
 """Requests to an OAuth 2 provider: the address at which people sign in (code with PKCE, RFC 7636), and requests for
-tokens (RFC 6749). A library would bring its own HTTP client and sessions; these are three requests, over ours.
-
-Of the provider's answers only error codes are shown: the rest could have a token in it.
-
-Well-known OAuth 2 providers, so that a new connection needs only a client ID and its secret. They are data,
-`providers.json`, and get no request until someone signs in.
+tokens (RFC 6749). Of the provider's answers only error codes are shown: the rest could have a token in it. Those of
+`providers.json` are well known: a new connection to one needs only a client ID and its secret.
 """
 
 from __future__ import annotations
@@ -91,8 +87,8 @@ async def exchange(
 
 
 async def renew(http: GuardedClient, connection: Connection, now_ms: int) -> Tokens:
-    """Return the next tokens: with the refresh token, or with the client's own credentials. The refresh token stays the
-    same unless the provider gives another one. Raises BlockError: oauth_refused, and, retryable, oauth_failed."""
+    """Return the next tokens. The refresh token stays the same unless the provider gives another one. Raises
+    BlockError: oauth_refused, and, retryable, oauth_failed."""
     assert connection.provider is not None
     if connection.kind == "oauth2_client":
         form = {"grant_type": "client_credentials"}

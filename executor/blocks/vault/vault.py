@@ -113,8 +113,8 @@ class Vault:
         return frozenset(self.values.stored)
 
     async def open(self, names: Collection[str], elsewhere: Collection[str] = frozenset()) -> RulesOf:
-        """Load the newest values of the secrets among the names, and return their rules. `elsewhere`: names that are
-        read where no secret may stand. Raises BlockError, StoreError."""
+        """Load the newest values of the secrets among the names, and return their rules. `elsewhere`: names in places
+        where no secret may stand. Raises BlockError, StoreError."""
         wanted = [name for name in names if not self.is_given(name)]
         kept = {name: _rules_of_kept(name, self.kept[name]) for name in names if name in self.kept}
         for name in kept:

@@ -78,8 +78,7 @@ def is_built() -> bool:
 
 @contextlib.contextmanager
 def building() -> Iterator[bool]:
-    """Lock the build, so that processes of this user see `is_being_built`. Yields False if another process has the
-    lock."""
+    """Lock the build, for `is_being_built`. Yields False if another process has the lock."""
     file = compiled_file()
     if file is None or not private_folder(file.parent) or not (lock := _locked(_lock_of(file))):
         yield False
@@ -89,8 +88,7 @@ def building() -> Iterator[bool]:
 
 
 def is_being_built() -> bool:
-    """Return True if another process builds it, which takes half a minute. The lock of a process that was killed is
-    free."""
+    """Return True if another process builds it, which takes half a minute. A killed process has no lock."""
     file = compiled_file()
     if file is None or not _lock_of(file).is_file():
         return False
@@ -137,8 +135,7 @@ def build() -> Path:
 
 
 def _componentize(wasm: Path) -> None:
-    """Run componentize-py without PATH and VIRTUAL_ENV: with them it adds the packages of this machine to the
-    program."""
+    """Run componentize-py without PATH and VIRTUAL_ENV, by which it would add the packages of this machine."""
     command = ["-d", str(PROGRAM / "world.wit"), "-w", _WORLD, "componentize", "--stub-wasi"]
     command += ["-p", str(PROGRAM), _MODULE, "-o", str(wasm)]
     env = {name: value for name, value in os.environ.items() if name not in ("PATH", "VIRTUAL_ENV", "PYTHONHOME")}

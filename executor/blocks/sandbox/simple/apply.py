@@ -36,6 +36,10 @@ def applied(of: Callable[[Any, Any], Any], left: Closure, right: Closure) -> Clo
     return lambda values, texts: of(left(values, texts), right(values, texts))
 
 
+def refuted(of: Callable[[Any, Any], bool], left: Closure, right: Closure) -> Closure:
+    return lambda values, texts: not of(left(values, texts), right(values, texts))
+
+
 def constant(value: Any) -> Closure:
     return lambda values, texts: value
 
@@ -86,40 +90,32 @@ def _get(of: Any, key: Any) -> Any:
     raise Unsure
 
 
-def _truthy(value: Any) -> bool:
+def truthy(value: Any) -> bool:
     return value is not UNDEFINED and (type(value) is dict or type(value) is list or bool(value))
 
 
 def choice_of(test: Closure, yes: Closure, no: Closure) -> Closure:
-    return lambda values, texts: (yes if _truthy(test(values, texts)) else no)(values, texts)
+    return lambda values, texts: (yes if truthy(test(values, texts)) else no)(values, texts)
 
 
-def both_of(left: Closure, right: Closure) -> Closure:
-    def both(values: Values, texts: Values) -> Any:
-        found = left(values, texts)
-        return right(values, texts) if _truthy(found) else found
-
-    return both
+def falsy(value: Any) -> bool:
+    return not truthy(value)
 
 
-def either_of(left: Closure, right: Closure) -> Closure:
+def nullish(value: Any) -> bool:
+    return value is None or value is UNDEFINED
+
+
+def continued(goes_on: Callable[[Any], bool], left: Closure, right: Closure) -> Closure:
     def either(values: Values, texts: Values) -> Any:
         found = left(values, texts)
-        return found if _truthy(found) else right(values, texts)
+        return right(values, texts) if goes_on(found) else found
 
     return either
 
 
-def unless_nullish(left: Closure, right: Closure) -> Closure:
-    def first(values: Values, texts: Values) -> Any:
-        found = left(values, texts)
-        return right(values, texts) if found is None or found is UNDEFINED else found
-
-    return first
-
-
 def negated(of: Closure) -> Closure:
-    return lambda values, texts: not _truthy(of(values, texts))
+    return lambda values, texts: not truthy(of(values, texts))
 
 
 def negative_of(of: Closure) -> Closure:
@@ -158,10 +154,6 @@ def _loosely_equal(a: Any, b: Any) -> bool:
     if kinds[0] != kinds[1]:
         raise Unsure
     return _strictly_equal(a, b)
-
-
-def _unlike(equal: Callable[[Any, Any], bool]) -> Callable[[Any, Any], bool]:
-    return lambda a, b: not equal(a, b)
 
 
 def _relation(holds: Callable[[Any, Any], bool]) -> Callable[[Any, Any], bool]:
@@ -229,9 +221,7 @@ def _as_text(value: Any) -> str:
 
 
 def whole(value: float) -> int:
-    if -_SAFE <= value <= _SAFE:
-        return int(value)
-    raise Unsure
+    return int(_safe(value))
 
 
 def _arithmetic(of: Callable[[Any, Any], Any], *, divides: bool = False) -> Callable[[Any, Any], Any]:
@@ -264,11 +254,12 @@ RELATIONS: Final[Operators] = {
     "<=": _relation(operator.le),
     ">=": _relation(operator.ge),
 }
+# `refuted` makes the inequalities of them.
 EQUALITIES: Final[Operators] = {
     "===": _strictly_equal,
-    "!==": _unlike(_strictly_equal),
+    "!==": _strictly_equal,
     "==": _loosely_equal,
-    "!=": _unlike(_loosely_equal),
+    "!=": _loosely_equal,
 }
 SUMS: Final[Operators] = {"+": _add, "-": _arithmetic(operator.sub)}
 PRODUCTS: Final[Operators] = {
@@ -278,7 +269,4 @@ PRODUCTS: Final[Operators] = {
 }
 # Comparisons of values of one type: others raise Unsure.
 ALIKE_RELATIONS: Final[Operators] = {sign: _alike(of) for sign, of in RELATIONS.items()}
-_ALIKE_EQUAL = _alike(_strictly_equal)
-ALIKE_EQUALITIES: Final[Operators] = {
-    sign: _unlike(_ALIKE_EQUAL) if sign.startswith("!") else _ALIKE_EQUAL for sign in EQUALITIES
-}
+ALIKE_EQUALITIES: Final[Operators] = dict.fromkeys(EQUALITIES, _alike(_strictly_equal))

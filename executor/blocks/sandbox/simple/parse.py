@@ -125,20 +125,19 @@ class Parser:
 
     def _short(self) -> Closure:
         """`??` does not mix with `&&` and `||`: the rest of such a mixture is not simple."""
-        left = self._binary()
-        if self._take("??"):
-            left = apply.unless_nullish(left, self._binary())
-            while self._take("??"):
-                left = apply.unless_nullish(left, self._binary())
+        first = left = self._binary()
+        while self._take("??"):
+            left = apply.continued(apply.nullish, left, self._binary())
+        if left is not first:
             return left
         left = self._all(left)
         while self._take("||"):
-            left = apply.either_of(left, self._all(self._binary()))
+            left = apply.continued(apply.falsy, left, self._all(self._binary()))
         return left
 
     def _all(self, left: Closure) -> Closure:
         while self._take("&&"):
-            left = apply.both_of(left, self._binary())
+            left = apply.continued(apply.truthy, left, self._binary())
         return left
 
     def _binary(self, level: int = 0) -> Closure:
@@ -147,7 +146,8 @@ class Parser:
         operators = self._levels[level]
         left = self._binary(level + 1)
         while sign := self._take(*operators):
-            left = apply.applied(operators[sign], left, self._binary(level + 1))
+            joined = apply.refuted if sign.startswith("!") else apply.applied
+            left = joined(operators[sign], left, self._binary(level + 1))
         return left
 
     def _unary(self) -> Closure:

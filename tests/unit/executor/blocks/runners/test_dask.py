@@ -14,7 +14,7 @@ import pytest
 from msgspec.structs import replace
 
 from executor.blocks.runners.dask import DaskRunner, is_news
-from executor.blocks.runners.runners import Runners
+from executor.blocks.services import Runners
 from executor.errors import BlockError, Lost
 from executor.open.embed import open_engine
 from tests.support.dask_cluster import DaskCluster

@@ -6,10 +6,9 @@ from typing import Any, cast
 
 import pytest
 
-from executor.blocks.runners.runners import Runners
 from executor.blocks.sandbox.python.component import component
 from executor.blocks.sandbox.sandbox import Sandbox
-from executor.blocks.services import Services
+from executor.blocks.services import Runners, Services
 from executor.blocks.types.function import block
 from executor.errors import BlockError
 from executor.kernel.handler.base import Done
