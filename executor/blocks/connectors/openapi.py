@@ -303,7 +303,7 @@ def _parameters(source: _Source, found: _Found) -> list[Mapping[str, Any]]:
 
 
 def _content(source: _Source, found: _Found) -> tuple[str | None, Any, bool]:
-    """Return the media type of the body (None: there is none, "": it cannot be sent), its schema, if it is required."""
+    """Return the media type of the body, "" if it cannot be sent, with its schema, and if the body is required."""
     body = _mapping(source.resolved(found.operation.get("requestBody")))
     content = _mapping(body.get("content"))
     if not content or found.method in ("GET", "HEAD"):

@@ -54,7 +54,7 @@ class Answer(Struct):
 
 
 class Reply(Struct, frozen=True, omit_defaults=True):
-    """A line of the child process. Without `answer` and `failure` it is ready, or it is `committing` and goes on."""
+    """A line of the child process. Without `answer` and `failure` it is ready, or `committing` and not done."""
 
     answer: Answer | None = None
     failure: Failure | None = None

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import httpcore
 
-from executor.blocks.http.addresses import ALLOW_HINT, Address, Allowed, Guard, Resolve, refused, resolve
+from executor.blocks.http.addresses import Address, Guard, refused
 from executor.errors import BlockError, is_exhausted, not_begun
 
 # Twice the largest head that the HTTP library takes (100 KiB), and the data read together with its end.
@@ -128,12 +128,10 @@ def header_of(response: httpcore.Response, name: bytes) -> str | None:
 
 
 class GuardedBackend(httpcore.AsyncNetworkBackend):
-    """Dials only what `Guard` permits; see there for the arguments. TLS and the Host header still see the name."""
+    """Dials only what `guard` permits. TLS and the Host header still see the name."""
 
-    def __init__(
-        self, allowed: Allowed, resolve: Resolve = resolve, *, own_port: int | None = None, hint: str = ALLOW_HINT
-    ) -> None:
-        self._guard = Guard(allowed, resolve, own_port=own_port, hint=hint)
+    def __init__(self, guard: Guard) -> None:
+        self._guard = guard
         self._dialler = httpcore.AnyIOBackend()
 
     async def connect_tcp(

@@ -67,18 +67,18 @@ class GuardedClient:
         """Return a backend for another client. `places`: more `host:port` that may be private. Loads httpcore."""
         from executor.blocks.http.backend import GuardedBackend
 
-        own_port = self._own.port if self._own else None
-        return GuardedBackend(Allowed([*self._allow_private, *places]), self._resolve, own_port=own_port)
+        return GuardedBackend(self._guard(Allowed([*self._allow_private, *places])))
 
     async def addresses(self, host: str, port: int) -> list[str]:
         """Return the addresses of a host that clients of other protocols may dial. Raises like `Guard.addresses`."""
-        return await Guard(self._allowed, self._resolve, own_port=self._own.port if self._own else None).addresses(
-            host, port
-        )
+        return await self._guard(self._allowed).addresses(host, port)
 
     async def close(self) -> None:
         if self._exchanges is not None:
             await self._exchanges.close()
+
+    def _guard(self, allowed: Allowed) -> Guard:
+        return Guard(allowed, self._resolve, own_port=self._own.port if self._own else None)
 
     async def _begin(self) -> Exchanges:
         """Load httpx and httpcore beside the event loop, which takes a tenth of a second."""

@@ -7,7 +7,7 @@ import ipaddress
 import re
 import ssl
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import partial
@@ -18,7 +18,7 @@ import httpcore
 import httpx
 
 from executor.blocks.http import addresses
-from executor.blocks.http.addresses import Allowed, Own, Resolve
+from executor.blocks.http.addresses import Allowed, Guard, Own, Resolve
 from executor.blocks.http.backend import BoundedHead, GuardedBackend, header_of, read_body
 from executor.blocks.http.binding import check_place, counts, is_bound, opened, opened_bytes
 from executor.blocks.http.handles import has_handle, in_authority, in_first_form
@@ -231,13 +231,15 @@ class Exchanges:
         self._allowed = allowed
         self._own = own
         own_port = own.port if own else None
-        backends: dict[_Reach, GuardedBackend] = {
-            "allowed": GuardedBackend(self._allowed, resolve, own_port=own_port),
-            "public": GuardedBackend(Allowed(), resolve, own_port=own_port, hint=_REDIRECT_HINT),
-            "own": GuardedBackend(Allowed(own.places if own else ()), resolve),
+        guards: dict[_Reach, Guard] = {
+            "allowed": Guard(self._allowed, resolve, own_port=own_port),
+            "public": Guard(Allowed(), resolve, own_port=own_port, hint=_REDIRECT_HINT),
+            "own": Guard(Allowed(own.places if own else ()), resolve),
         }
         # A connection that is there is not judged again, so requests that may reach different places share none.
-        self._pools = {reach: Pools(httpcore.AsyncConnectionPool, backend) for reach, backend in backends.items()}
+        self._pools = {
+            reach: Pools(httpcore.AsyncConnectionPool, GuardedBackend(guard)) for reach, guard in guards.items()
+        }
         # A request that is cancelled while the pool has it wait may take a connection with it: none waits there.
         self._room = {tls: asyncio.Semaphore(connections) for tls in (False, True)}
 
@@ -347,7 +349,7 @@ class Exchanges:
                     target=request.url.raw_path,
                 ),
                 headers=request.headers.raw,
-                content=_once(content or b""),
+                content=content,
                 extensions={"timeout": {"connect": _CONNECT_S}},
             )
         )
@@ -385,10 +387,7 @@ def tls_context() -> ssl.SSLContext:
 
 
 def _answer(hop: Hop, response: httpcore.Response, body: bytes, ms: int) -> Answer:
-    headers: dict[str, str] = {}
-    for raw_name, raw_value in response.headers:
-        name, value = raw_name.decode("latin-1").lower(), raw_value.decode("latin-1")
-        headers[name] = f"{headers[name]}, {value}" if name in headers else value
+    headers = dict(httpx.Headers(response.headers, encoding="latin-1").items())
     reason = response.extensions.get("reason_phrase", b"").decode("latin-1")
     return Answer(response.status, reason, headers, body, in_first_form(str(hop.url)), ms)
 
@@ -424,8 +423,3 @@ async def unbroken(work: Coroutine[Any, Any, T]) -> T:
         scope.cancel()
         await asyncio.wait([task])
         raise
-
-
-async def _once(content: bytes) -> AsyncIterator[bytes]:
-    if content:
-        yield content
