@@ -29,8 +29,8 @@ FLOW: Final = {
     "blocks": {"start": {"type": "start"}, "call": {"type": "http", "params": {"url": "http://127.0.0.1:9/"}}},
     "edges": [{"source": "start", "target": "call"}],
 }
-FILES_MAX: Final = 66  # some are entered by tasks in the background, or not
-LINES_MAX: Final = 14_800
+FILES_MAX: Final = 68  # some are entered by tasks in the background, or not
+LINES_MAX: Final = 13_900
 
 
 class Walk:

@@ -21,8 +21,8 @@ from executor.kernel.run.loaded import LoadedRun
 from executor.kernel.run.parts import Parts
 from executor.kernel.run.results import Payload, Result, assigned, run_error
 from executor.kernel.values.payload import check, encode
-from executor.kernel.values.redact import seal
 from executor.kernel.values.schema import check_output
+from executor.kernel.values.seal import seal
 
 
 class Border:

@@ -20,7 +20,7 @@ from executor.kernel.process.repeated import OUTAGE
 from executor.kernel.run.links import Signed
 from executor.kernel.store.topics.outbox import JOB_CHANNEL, NotificationRow, NotificationStatus
 from executor.kernel.values.payload import render
-from executor.kernel.values.redact import sealed_names, unseal
+from executor.kernel.values.seal import sealed_names, unseal
 from executor.service.notifications.jobs import KubernetesJobs
 from executor.service.notifications.sending import OVER, Claim, Sender, post_signed
 from executor.service.parts import Parts

@@ -32,7 +32,7 @@ from executor.kernel.run.links import Purpose, purpose_of, token_of
 from executor.kernel.store.run_rows import RunRow
 from executor.kernel.store.topics.outbox import NotificationRow
 from executor.kernel.store.topics.waits import WaitRow, WaitStatus
-from executor.kernel.values.redact import unsealed_names
+from executor.kernel.values.seal import unsealed_names
 from executor.service.parts import Topic
 from executor.service.views import NotificationView, WaitShown, WaitView, view_of
 

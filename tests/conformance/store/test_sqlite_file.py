@@ -19,7 +19,7 @@ from executor.kernel.store.run_rows import EventFilter
 from executor.kernel.store.sqlite.connection import plain_connect
 from executor.kernel.store.sqlite.dialect import TEXTS
 from executor.kernel.store.sqlite.store import SQLiteStore
-from executor.kernel.store.topics import claims, limits, runs, waits
+from executor.kernel.store.topics import claims, limits, run_lists, waits
 from tests.support.rows import LEASE_MS, T0, change, finish, new_run, owned_run, record, row, wait
 
 
@@ -221,7 +221,7 @@ async def test_the_hot_statements_use_their_indexes(sqlite: SQLiteStore) -> None
         unblock = plan(limits.UNBLOCK, "k", 1)
         assert "h USING INDEX heads_blocked" in unblock or "h USING COVERING INDEX heads_blocked" in unblock
         assert "TEMP B-TREE" not in unblock
-        under_way = plan(runs.RUNS_UNDER_WAY + runs.RUNS_PAGE, "running", 1)
+        under_way = plan(run_lists.RUNS_UNDER_WAY + run_lists.RUNS_PAGE, "running", 1)
         assert "SEARCH d USING INTEGER PRIMARY KEY" in under_way, "it would read all runs that ever were"
         page = plan(batches.JOURNAL, "r", 0, 1)
         assert "SEARCH batches" in page and "SCAN" not in page
@@ -235,8 +235,8 @@ async def test_the_hot_statements_use_their_indexes(sqlite: SQLiteStore) -> None
             plan(waits.WAITS_BELOW, "r", 1),
         ):
             assert "waits_by_status" not in found, "it would look at the pending waits of all other runs"
-        assert "runs_by_time" in plan(runs.RUNS + runs.RUNS_PAGE, 1)
-        assert "runs_by_workflow" in plan(runs.RUNS + runs.RUNS_OF_WORKFLOW + runs.RUNS_PAGE, "w", 1)
+        assert "runs_by_time" in plan(run_lists.RUNS + run_lists.RUNS_PAGE, 1)
+        assert "runs_by_workflow" in plan(run_lists.RUNS + run_lists.RUNS_OF_WORKFLOW + run_lists.RUNS_PAGE, "w", 1)
 
 
 async def test_views_show_the_business_side(sqlite: SQLiteStore) -> None:

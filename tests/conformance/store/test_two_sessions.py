@@ -27,9 +27,10 @@ from executor.kernel.store.postgres.hot.appends import newest_messages
 from executor.kernel.store.postgres.hot.group import HotGroup
 from executor.kernel.store.postgres.store import PostgresStore
 from executor.kernel.store.run_rows import Append
-from executor.kernel.store.topics.claims import begin_run, claim, release
+from executor.kernel.store.topics.claims import claim
 from executor.kernel.store.topics.inbox import post_message
 from executor.kernel.store.topics.journal import append
+from executor.kernel.store.topics.leases import begin_run, release
 from executor.kernel.store.topics.runs import create_run
 from executor.kernel.store.topics.snapshots import SNAPSHOT_SEQ_MIN, SnapshotRow
 from executor.kernel.store.topics.webhooks import WebhookRow

@@ -22,7 +22,7 @@ from executor.kernel.store.sqlite.dialect import BATCH_IS_THERE, TEXTS
 from executor.kernel.store.sqlite.readers import Readers
 from executor.kernel.store.sqlite.store import SQLiteStore
 from executor.kernel.store.sqlite.writer import ADD_WRITER, FORGET_OLD_WRITERS, LAST_GROUP, Stats, Writer
-from executor.kernel.store.topics import claims
+from executor.kernel.store.topics import leases
 from executor.kernel.store.topics.snapshots import CheckpointRow
 from executor.kernel.store.tx import Row, Values
 from executor.kernel.store.writer import Item, Outcome, Retry, Settled
@@ -198,7 +198,7 @@ class _Writer(Writer):
         self._clear_up()
         many = self._disk.rng.randint(min(1, len(self._waiting)), len(self._waiting))
         group, self._waiting = self._waiting[:many], self._waiting[many:]
-        self._disk.let_go = {item.args[0] for item in group if item.write is claims.release}
+        self._disk.let_go = {item.args[0] for item in group if item.write is leases.release}
         settled: list[Settled] = []
         left = group
         while left:
@@ -207,7 +207,7 @@ class _Writer(Writer):
             if left:
                 self._back_off(left[0].tries)
         for item, outcome in settled:
-            if item.write is claims.release and outcome.result is False:
+            if item.write is leases.release and outcome.result is False:
                 self._disk.kept_awake(*item.args[:2])
         self._deliver([(item.future, outcome) for item, outcome in settled])
         self._will_work = False

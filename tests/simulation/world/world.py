@@ -12,7 +12,7 @@ from functools import partial
 from random import Random
 from typing import Any, TypeVar
 
-from executor.kernel.store.topics import claims, journal
+from executor.kernel.store.topics import journal, leases
 from executor.open.engine import Engine
 from tests.simulation.world.clients import Clients
 from tests.simulation.world.disk import Disk, Trap
@@ -192,7 +192,7 @@ class World:
         if server is not None and server.process is not None:
             process = server.process
             if self.rng.random() < 0.8:  # with a commit under way
-                write = self.rng.choice((journal.append, claims.release))
+                write = self.rng.choice((journal.append, leases.release))
                 self.disk.traps[process.name] = Trap(write, partial(self._stand_still, process))
                 await asyncio.sleep(self.rng.random() * 10)
                 self.disk.traps.pop(process.name, None)

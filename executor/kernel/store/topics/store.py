@@ -17,12 +17,14 @@ from executor.kernel.store.topics import (
     families,
     inbox,
     journal,
+    leases,
     limits,
     load,
     memory,
     outbox,
     people,
     places,
+    run_lists,
     runs,
     schedules,
     secrets,
@@ -114,17 +116,17 @@ class Store(Backed, ABC):
     rebase_draft = audited(drafts.rebase_draft)
     delete_draft = audited(drafts.delete_draft)
     create_run = audited(runs.create_run)
-    begin_run = audited(claims.begin_run)
+    begin_run = audited(leases.begin_run)
     get_run = read(runs.get_run)
     runs_by_key = read(runs.runs_by_key)
     last_seqs = read(runs.last_seqs)
-    list_runs = read(runs.list_runs)
-    count_runs = read(runs.count_runs)
-    list_inputs = read(runs.list_inputs)
+    list_runs = read(run_lists.list_runs)
+    count_runs = read(run_lists.count_runs)
+    list_inputs = read(run_lists.list_inputs)
     output_bytes = read(runs.output_bytes)
     claim = write(claims.claim)
-    renew = write(claims.renew)
-    release = write(claims.release)
+    renew = write(leases.renew)
+    release = write(leases.release)
     next_due = read(claims.next_due)
     waits_for = read(limits.waits_for)
     count_queued = read(claims.count_queued)

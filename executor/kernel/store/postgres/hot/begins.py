@@ -13,8 +13,8 @@ from executor.kernel.store.postgres.connection import Tx
 from executor.kernel.store.postgres.dialect import lease_now
 from executor.kernel.store.postgres.hot.kind import ADD_BATCHES, Columns, Journals, Kind, Session
 from executor.kernel.store.run_rows import Append, NewRun, Record, blobs_of, new_row
-from executor.kernel.store.topics.claims import ends_at_once
 from executor.kernel.store.topics.contents import USED_EVERY_MS
+from executor.kernel.store.topics.leases import ends_at_once
 from executor.kernel.store.topics.runs import details, placed
 from executor.kernel.store.tx import Row
 from executor.kernel.store.writer import Outcome

@@ -19,9 +19,10 @@ from executor.kernel.store.postgres.hot.claims import Claim, Claims, Release, Re
 from executor.kernel.store.postgres.hot.kind import LOCK_HEADS, Kind, Session
 from executor.kernel.store.postgres.hot.posts import Post, Posts
 from executor.kernel.store.run_rows import Append
-from executor.kernel.store.topics.claims import begin_run, claim, release
+from executor.kernel.store.topics.claims import claim
 from executor.kernel.store.topics.inbox import post_message
 from executor.kernel.store.topics.journal import append
+from executor.kernel.store.topics.leases import begin_run, release
 from executor.kernel.store.topics.runs import create_run
 from executor.kernel.store.tx import Row
 from executor.kernel.store.writer import Item, Outcome

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from executor.kernel.handler.needs import NotifySettings
 from executor.kernel.run.alerts import SERVER_WIDE, notifications_of
-from executor.kernel.values.redact import unseal
+from executor.kernel.values.seal import unseal
 from tests.support.rows import wait
 
 SERVER = NotifySettings(email=("ops@example.com",), webhook="https://example.com/waits")

@@ -13,9 +13,9 @@ from executor.kernel.store.postgres.hot.begins import Begins, begin_of
 from executor.kernel.store.postgres.hot.group import HotGroup
 from executor.kernel.store.postgres.hot.kind import Columns
 from executor.kernel.store.run_rows import Append
-from executor.kernel.store.topics.claims import begin_run, release
 from executor.kernel.store.topics.inbox import cancel_run, post_message
 from executor.kernel.store.topics.journal import append
+from executor.kernel.store.topics.leases import begin_run, release
 from executor.kernel.store.topics.runs import create_run
 from executor.kernel.store.writer import Item
 from tests.support.rows import LEASE_MS, T0, new_run, record, wait

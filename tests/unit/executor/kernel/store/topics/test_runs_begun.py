@@ -10,9 +10,9 @@ import pytest
 from executor.kernel.store.migrate import migrate, packaged_migrations
 from executor.kernel.store.run_rows import Append, NewRun
 from executor.kernel.store.sqlite.connection import Database, plain_connect
-from executor.kernel.store.topics.claims import begin_run
 from executor.kernel.store.topics.inbox import post_message
 from executor.kernel.store.topics.journal import append
+from executor.kernel.store.topics.leases import begin_run
 from executor.kernel.store.topics.upkeep import DELETE_ORPHANS, delete_orphans
 from tests.support.rows import T0, new_run, record
 

@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from executor.errors import BlockError
-from executor.kernel.values.redact import Redactor, seal, unseal, unsealed_names
+from executor.kernel.values.redact import Redactor
+from executor.kernel.values.seal import seal, unseal, unsealed_names
 
 ENV = {"TOKEN": 'a "quoted"\\ secret', "LONGER": 'a "quoted"\\ secret and more', "REGION": "northern", "PIN": "123"}
 SECRETS = ("TOKEN", "LONGER", "PIN")

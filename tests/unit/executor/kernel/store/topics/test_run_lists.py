@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from executor.kernel.store.sqlite.store import SQLiteStore
-from executor.kernel.store.topics import runs
+from executor.kernel.store.topics import run_lists
 from tests.support.rows import finish, new_run, owned_run
 
 MOST = 3
@@ -15,8 +15,8 @@ MOST = 3
 
 @pytest.fixture(autouse=True)
 def few(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(runs, "COUNT_MAX", MOST)
-    monkeypatch.setattr(runs, "COUNT_TO_MAX", f" LIMIT {MOST}) AS counted")
+    monkeypatch.setattr(run_lists, "COUNT_MAX", MOST)
+    monkeypatch.setattr(run_lists, "COUNT_TO_MAX", f" LIMIT {MOST}) AS counted")
 
 
 async def test_runs_are_counted_up_to_a_bound(tmp_path: Path) -> None:
