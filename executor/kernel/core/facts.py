@@ -8,6 +8,14 @@ from compiler.keys import NodeKey
 from executor.kernel.core.events import Deferred, ErrorInfo, WaitKind
 
 
+class _OfAttempt(Struct, frozen=True, gc=False):
+    """A fact about an attempt, or about a wait with its number."""
+
+    at_ms: int
+    key: NodeKey
+    attempt: int
+
+
 class StartRequested(Struct, frozen=True, gc=False):
     at_ms: int
     run: str
@@ -23,33 +31,23 @@ class Recovered(Struct, frozen=True, gc=False):
     at_ms: int
 
 
-class NodeDone(Struct, frozen=True, gc=False):
+class NodeDone(_OfAttempt, frozen=True):
     """An attempt returned. `route` is the handle to follow, or None. `end_run`: a response block. `cached`: the handler
     did not run, an earlier output is used. `as_new`: another run continues the one that ends."""
 
-    at_ms: int
-    key: NodeKey
-    attempt: int
     route: str | None = "out"
     end_run: bool = False
     cached: bool = False
     as_new: bool = False
 
 
-class NodePassed(Struct, frozen=True, gc=False):
+class NodePassed(_OfAttempt, frozen=True):
     """A node whose `skip_if` was true: skipped, but its out-edges are live."""
 
-    at_ms: int
-    key: NodeKey
-    attempt: int
 
-
-class NodeErred(Struct, frozen=True, gc=False):
+class NodeErred(_OfAttempt, frozen=True):
     """An attempt raised. `retry_at_ms` overrides the back-off (Retry-After); `deferred`: it need not count."""
 
-    at_ms: int
-    key: NodeKey
-    attempt: int
     error: ErrorInfo
     retry_at_ms: int | None = None
     deferred: Deferred | None = None
@@ -73,13 +71,10 @@ class WaitBeside(Struct, frozen=True, gc=False):
     on_expire: str = "fail"
 
 
-class NodeSuspended(Struct, frozen=True, gc=False):
+class NodeSuspended(_OfAttempt, frozen=True):
     """An attempt asks for a durable pause. `step`: its handler is entered again when that is over, and when those
     `beside` it are."""
 
-    at_ms: int
-    key: NodeKey
-    attempt: int
     kind: WaitKind
     due_ms: int | None = None
     on_expire: str = "fail"
@@ -87,77 +82,52 @@ class NodeSuspended(Struct, frozen=True, gc=False):
     beside: tuple[WaitBeside, ...] = ()
 
 
-class RegionSizeKnown(Struct, frozen=True, gc=False):
+class RegionSizeKnown(_OfAttempt, frozen=True):
     """A start sentinel's handler is done: this many scopes (loops: known so far)."""
 
-    at_ms: int
-    key: NodeKey
-    attempt: int
     count: int
 
 
-class LoopTested(Struct, frozen=True, gc=False):
+class LoopTested(_OfAttempt, frozen=True):
     """An end sentinel's handler is done: another iteration, or out."""
 
-    at_ms: int
-    key: NodeKey
-    attempt: int
     again: bool
 
 
-class WaitAnswered(Struct, frozen=True, gc=False):
+class WaitAnswered(_OfAttempt, frozen=True):
     """The wait of `key` with the number `attempt` was answered; `route` as in NodeDone."""
 
-    at_ms: int
-    key: NodeKey
-    attempt: int
     route: str | None = "out"
     by: str | None = None
 
 
-class WaitFailed(Struct, frozen=True, gc=False):
+class WaitFailed(_OfAttempt, frozen=True):
     """The wait of `key` ended badly (a child run failed, a person gave a lost attempt up): as if the attempt raised."""
 
-    at_ms: int
-    key: NodeKey
-    attempt: int
     error: ErrorInfo
     by: str | None = None
 
 
-class WaitRetried(Struct, frozen=True, gc=False):
+class WaitRetried(_OfAttempt, frozen=True):
     """A person looked into a lost attempt and wants the block to run again. Only for waits of kind attention."""
 
-    at_ms: int
-    key: NodeKey
-    attempt: int
     by: str | None = None
 
 
-class RetryWanted(Struct, frozen=True, gc=False):
+class RetryWanted(_OfAttempt, frozen=True):
     """Attempt `attempt` of `key`, which has its time, is wanted now."""
 
-    at_ms: int
-    key: NodeKey
-    attempt: int
 
-
-class TimerFired(Struct, frozen=True, gc=False):
+class TimerFired(_OfAttempt, frozen=True):
     """A retry, a timer wait or an expiry of `key` came due. `error`: why what a wait would put out cannot be taken."""
 
-    at_ms: int
-    key: NodeKey
-    attempt: int
     error: ErrorInfo | None = None
 
 
-class AttemptLost(Struct, frozen=True, gc=False):
+class AttemptLost(_OfAttempt, frozen=True):
     """The process that ran this attempt is gone; how far it got is unknown. `together`: it had other runs as well, so
     this one need not be the cause. `ask`: a person is asked where the attempt would be repeated."""
 
-    at_ms: int
-    key: NodeKey
-    attempt: int
     together: bool = False
     ask: bool = False
 

@@ -33,7 +33,7 @@ _FIELDS: dict[type[Any], tuple[tuple[str, Any], ...]] = {
     for cls in _TYPES.values()
 }
 _PLAIN = frozenset({str, int, bool, type(None)})  # the same in JSON
-_STARTED, _SUCCEEDED = _TAGS[NodeStarted], _TAGS[NodeSucceeded]
+_STARTED = _TAGS[NodeStarted]
 
 
 def data_of(record: Record) -> dict[str, Any]:
@@ -76,10 +76,8 @@ class Codec:
         self, seq: int, at_ms: int, event: Event, output: bytes | None = None, extra: Mapping[str, Any] | None = None
     ) -> Record:
         cls = type(event)
-        if cls is NodeStarted:  # these two are most of every journal
+        if cls is NodeStarted:  # half of every journal
             return self.started(seq, at_ms, event)  # type: ignore[arg-type]  # `cls` is its type
-        if cls is NodeSucceeded and not extra:
-            return self._succeeded(seq, at_ms, event, output)  # type: ignore[arg-type]  # `cls` is its type
         data: bytes | None = None
         node: str | None = None
         path = ""
@@ -104,13 +102,6 @@ class Codec:
         path, number = event.key
         text = self.path_text(path) if path else ""
         return Record(seq, at_ms, _STARTED, self._plan.nodes[number].id, text, event.attempt)
-
-    def _succeeded(self, seq: int, at_ms: int, event: NodeSucceeded, output: bytes | None) -> Record:
-        path, number = event.key
-        text = self.path_text(path) if path else ""
-        plain = event.route == "out" and not (event.reused or event.end_run or event.cached)
-        data = None if plain else _data_of_success(event)
-        return Record(seq, at_ms, _SUCCEEDED, self._plan.nodes[number].id, text, event.attempt, data, output)
 
     def to_event(self, record: Record) -> Event:
         """Raises CorruptJournal, naming the run position, when the record is not an event of this plan."""
@@ -158,25 +149,6 @@ class Codec:
         if number is None:
             raise ValueError(f"unknown node {node!r}")
         return self._parse_path(path), number
-
-
-_OUT = None
-_ROUTES: dict[str | None, bytes | None] = {"out": _OUT}
-
-
-def _data_of_success(event: Any) -> bytes | None:
-    if event.reused or event.end_run or event.cached:
-        fields: dict[str, Any] = {"route": event.route}
-        if event.reused:
-            fields["reused"] = True
-        if event.end_run:
-            fields["end_run"] = True
-        if event.cached:
-            fields["cached"] = True
-        return trimmed(orjson.dumps(fields))
-    if event.route not in _ROUTES and len(_ROUTES) < 10_000:
-        _ROUTES[event.route] = trimmed(orjson.dumps({"route": event.route}))
-    return _ROUTES[event.route] if event.route in _ROUTES else orjson.dumps({"route": event.route})
 
 
 plans_at_hand: dict[str, Plan] = {}

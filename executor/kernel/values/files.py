@@ -20,6 +20,7 @@ import mimetypes
 import re
 import unicodedata
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -215,7 +216,7 @@ class Files:
         """Admit a value from outside: only the id of each file in it counts, the rest is what is stored. None of these
         files is deleted soon. `at`: the pointer of the value. Raises BadRequest, FileNotYours."""
         reach = reach or present_reach()
-        if not _may_have_files(value):
+        if not isinstance(value, (dict, list)) or not value:
             return Admitted(value)
         try:
             encoded = orjson.dumps(value)
@@ -336,25 +337,27 @@ class FilesOfRun:
     async def _head(self, value: Any) -> FileHead:
         if not is_file(value):
             raise BlockError("this is not a file", code="not_a_file", retryable=False, hint=NOT_A_FILE_HINT)
-        try:
+        with _read_errors():
             if not await self._files.of_run(self._run, orjson.dumps(value["id"])):
                 raise BlockError(
                     "this run has no such file", code="file_not_found", retryable=False, hint=FILES_OF_RUN_HINT
                 )
             return await self._files.head(value["id"])
-        except NotFound as error:
-            raise BlockError("the file no longer exists", code="file_not_found", retryable=False) from error
-        except StoreError as error:
-            raise BlockError(f"the file could not be read: {error.message}", code="file_not_read") from error
 
     async def _content(self, head: FileHead) -> AsyncIterator[bytes]:
-        try:
+        with _read_errors():
             async for part in self._files.content(head):
                 yield part
-        except NotFound as error:
-            raise BlockError("the file no longer exists", code="file_not_found", retryable=False) from error
-        except StoreError as error:
-            raise BlockError(f"the file could not be read: {error.message}", code="file_not_read") from error
+
+
+@contextmanager
+def _read_errors() -> Iterator[None]:
+    try:
+        yield
+    except NotFound as error:
+        raise BlockError("the file no longer exists", code="file_not_found", retryable=False) from error
+    except StoreError as error:
+        raise BlockError(f"the file could not be read: {error.message}", code="file_not_read") from error
 
 
 NOT_A_FILE_HINT: Final = 'A file is an object with "type": "file" and an id: refer to all of it, <start.invoice>.'
@@ -389,10 +392,6 @@ def _without_secrets(content: bytes, redact: Callable[[str], str]) -> bytes:
 def _hashed(part: bytes, whole: Any) -> str:
     whole.update(part)
     return key_of("part", part)
-
-
-def _may_have_files(value: Any) -> bool:
-    return isinstance(value, (dict, list)) and bool(value)
 
 
 async def _once(content: bytes) -> AsyncIterator[bytes]:

@@ -77,11 +77,6 @@ def trimmed(data: bytes) -> bytes:
     return b"%b" % data
 
 
-def decode(data: bytes) -> Any:
-    """Return the value that `encode` made this JSON of."""
-    return orjson.loads(data)
-
-
 def copy(value: Any) -> Any:
     """Return a copy that may be changed freely. Texts, numbers, booleans and null are their own copies."""
     if isinstance(value, (dict, list)):

@@ -32,11 +32,10 @@ Finder = Callable[[str], Iterable[tuple[int, int]]]  # where in a text something
 _SPELLED_MAX: Final = 12  # characters of one spelled character, where a text may end inside of it
 
 
-class Redactor:
-    """Replaces the given secrets, longest first, by `[redacted]`. Immutable and safe to share."""
+class _Secrets:
+    """The given secrets, longest first, and their spellings."""
 
     def __init__(self, secrets: Iterable[str] | Mapping[str, str]) -> None:
-        """`secrets`: the texts, or the texts by the names they have, which `named` needs."""
         by_name = sorted(secrets.items()) if isinstance(secrets, Mapping) else [("", secret) for secret in secrets]
         names: dict[str, str] = {}
         spellings: dict[str, tuple[Spelling, str]] = {}
@@ -48,6 +47,7 @@ class Redactor:
                 names.setdefault(form, f"{name}/{at}")
             spellings.setdefault(secret, (Spelling(secret), name))
             encoded |= dict.fromkeys((*_base64(secret), *_further(secret)), name)
+        self.any = bool(encoded)
         self._names = names
         self._spellings = sorted(spellings.values(), key=lambda pair: (-len(pair[0].text), pair[0].text))
         self._encoded = sorted(encoded, key=lambda form: (-len(form), form))
@@ -59,7 +59,7 @@ class Redactor:
         )
         self._length_max = _SPELLED_MAX * max((len(s.text) for s, _ in self._spellings), default=0)
 
-    def _finders(self, text: str) -> list[Finder]:
+    def finders(self, text: str) -> list[Finder]:
         if self._any_encoded is None:
             return []
         lowered, plain = text.lower(), unescaped(text)
@@ -81,53 +81,7 @@ class Redactor:
         assert self._long is not None and self._any_encoded is not None
         return self._long.search(text) is not None and self._any_encoded.search(text) is not None
 
-    def redact(self, text: str) -> str:
-        """Return `text` with every secret in it, in any usual encoding, replaced by `[redacted]`."""
-        finders = self._finders(text)
-        return _marked(text, finders) if finders else text
-
-    def redact_cut(self, text: str) -> str:
-        """The same for a text that may have been cut off: an end that begins a secret goes, too."""
-        text = self.redact(text)
-        tail, letters = self._tail(text)
-        return text[:-tail] + MARK if letters >= LENGTH_MIN else text
-
-    def stream(self, send: Callable[[str], None]) -> RedactedStream:
-        return RedactedStream(self, send)
-
-    def redact_json(self, data: bytes) -> bytes:
-        """`data` is JSON and stays JSON: texts and keys are redacted, and a number that is a secret becomes a text."""
-        if b"\\u" in data:
-            data = trimmed(orjson.dumps(orjson.loads(data)))  # letters need no escape, and are found without
-        finders = self._finders(data.decode())
-        if not finders:
-            return data
-        return trimmed(orjson.dumps(_replaced(orjson.loads(data), lambda text: _marked(text, finders))))
-
-    def redact_value(self, value: Any) -> Any:
-        return value if self._any_encoded is None else _replaced(value, self.redact)
-
-    def named(self, value: Any) -> tuple[Any, list[str]]:
-        """Return a JSON value with names for secrets, and these names. They are equal for equal values only."""
-        found: list[str] = []
-        if self._any_encoded is None:
-            return value, found
-        return _replaced(value, lambda text: self._with_names(text, found)), sorted(found)
-
-    def label(self, text: str) -> str:
-        """Return a text with names for secrets, to be compared later: two secrets must not become one."""
-        return self._with_names(text, [])
-
-    def _with_names(self, text: str, found: list[str]) -> str:
-        parts, at, plain = list[str](), 0, _LIKE_NAME.search(text) is None
-        for start, end in _spans(text, self._finders(text)):
-            found.append(self._name(text[start:end]))
-            parts += text[at:start].replace("[", "[["), f"[{found[-1]}]"
-            at, plain = end, False
-        # A bracket is doubled where a name is, or what looks like one, so that this is not read as one.
-        return text if plain else "".join([*parts, text[at:].replace("[", "[[")])
-
-    def _name(self, spelled: str) -> str:
+    def name_of(self, spelled: str) -> str:
         if spelled in self._names:
             return self._names[spelled]
         for spelling, name in self._spellings:
@@ -136,7 +90,7 @@ class Redactor:
         form = next(form for form in self._encoded if linear_folded(form).is_all_of(spelled))
         return f"{self._names[form]}~{_digest(escapes(spelled))}"
 
-    def _tail(self, text: str) -> tuple[int, int]:
+    def tail(self, text: str) -> tuple[int, int]:
         """Length of the longest end of `text` with which a secret begins, and how much of the secret that is."""
         return max(self._straight_tail(text), self._folded_tail(text[-self._length_max :]))
 
@@ -164,6 +118,60 @@ class Redactor:
         return (len(text) - found.start(), letters) if found is not None else (0, 0)
 
 
+class Redactor:
+    """Replaces the given secrets by `[redacted]`. Safe to share."""
+
+    def __init__(self, secrets: Iterable[str] | Mapping[str, str]) -> None:
+        """`secrets`: the texts, or the texts by the names they have, which `named` needs."""
+        self._secrets = _Secrets(secrets)
+
+    def redact(self, text: str) -> str:
+        """Return `text` with every secret in it, in any usual encoding, replaced by `[redacted]`."""
+        finders = self._secrets.finders(text)
+        return _marked(text, finders) if finders else text
+
+    def redact_cut(self, text: str) -> str:
+        """The same for a text that may have been cut off: an end that begins a secret goes, too."""
+        text = self.redact(text)
+        tail, letters = self._secrets.tail(text)
+        return text[:-tail] + MARK if letters >= LENGTH_MIN else text
+
+    def stream(self, send: Callable[[str], None]) -> RedactedStream:
+        return RedactedStream(self, send)
+
+    def redact_json(self, data: bytes) -> bytes:
+        """`data` is JSON and stays JSON: texts and keys are redacted, and a number that is a secret becomes a text."""
+        if b"\\u" in data:
+            data = trimmed(orjson.dumps(orjson.loads(data)))  # letters need no escape, and are found without
+        finders = self._secrets.finders(data.decode())
+        if not finders:
+            return data
+        return trimmed(orjson.dumps(_replaced(orjson.loads(data), lambda text: _marked(text, finders))))
+
+    def redact_value(self, value: Any) -> Any:
+        return value if not self._secrets.any else _replaced(value, self.redact)
+
+    def named(self, value: Any) -> tuple[Any, list[str]]:
+        """Return a JSON value with names for secrets, and these names. They are equal for equal values only."""
+        found: list[str] = []
+        if not self._secrets.any:
+            return value, found
+        return _replaced(value, lambda text: self._with_names(text, found)), sorted(found)
+
+    def label(self, text: str) -> str:
+        """Return a text with names for secrets, to be compared later: two secrets must not become one."""
+        return self._with_names(text, [])
+
+    def _with_names(self, text: str, found: list[str]) -> str:
+        parts, at, plain = list[str](), 0, _LIKE_NAME.search(text) is None
+        for start, end in _spans(text, self._secrets.finders(text)):
+            found.append(self._secrets.name_of(text[start:end]))
+            parts += text[at:start].replace("[", "[["), f"[{found[-1]}]"
+            at, plain = end, False
+        # A bracket is doubled where a name is, or what looks like one, so that this is not read as one.
+        return text if plain else "".join([*parts, text[at:].replace("[", "[[")])
+
+
 class RedactedStream:
     """Holds back what may be the beginning of a secret until the next piece settles it."""
 
@@ -176,7 +184,7 @@ class RedactedStream:
 
     def __call__(self, text: str) -> None:
         text = self._redactor.redact(self._held + text)
-        cut = len(text) - self._redactor._tail(text)[0]
+        cut = len(text) - self._redactor._secrets.tail(text)[0]
         self._held = text[cut:]
         if cut:
             self._send(text[:cut])
@@ -268,13 +276,12 @@ def _further(secret: str) -> Iterable[str]:
 
 
 class LiveRedactor(Redactor):
-    """A redactor that learns secrets. Its inner redactor is replaced as a whole, so any thread may use it meanwhile. It
-    keeps what it has learned: an old value may still occur in an answer."""
+    """A redactor that learns secrets, and keeps them: an old value may still occur in an answer. What it knows is
+    replaced as a whole, so any thread may use it meanwhile."""
 
     def __init__(self, secrets: Mapping[str, str]) -> None:
         super().__init__(secrets)
         self._texts = dict(secrets)
-        self._now = Redactor(self._texts)
 
     def learn(self, name: str, version: int, secret: str) -> None:
         self.learn_all([(name, version, secret)])
@@ -283,28 +290,4 @@ class LiveRedactor(Redactor):
         labelled = {name if version == 1 else f"{name}.{version}": secret for name, version, secret in secrets}
         if not labelled.items() <= self._texts.items():
             self._texts |= labelled
-            self._now = Redactor(self._texts)
-
-    def redact(self, text: str) -> str:
-        return self._now.redact(text)
-
-    def redact_cut(self, text: str) -> str:
-        return self._now.redact_cut(text)
-
-    def stream(self, send: Callable[[str], None]) -> RedactedStream:
-        return RedactedStream(self, send)
-
-    def redact_json(self, data: bytes) -> bytes:
-        return self._now.redact_json(data)
-
-    def redact_value(self, value: Any) -> Any:
-        return self._now.redact_value(value)
-
-    def named(self, value: Any) -> tuple[Any, list[str]]:
-        return self._now.named(value)
-
-    def label(self, text: str) -> str:
-        return self._now.label(text)
-
-    def _tail(self, text: str) -> tuple[int, int]:
-        return self._now._tail(text)
+            self._secrets = _Secrets(self._texts)

@@ -14,7 +14,7 @@ from typing import Any, Final
 import orjson
 
 from executor.errors import BlockError
-from executor.kernel.values.payload import MISSING, decode, encode
+from executor.kernel.values.payload import MISSING, encode
 
 PATH_MAX: Final = 64
 OPS: Final = ("set", "merge", "del", "append", "increment")
@@ -66,7 +66,7 @@ def apply(variables: dict[str, Any], ops: Sequence[Sequence[Any]]) -> None:
             path = parse_path(text)
             if not path or not isinstance(path[0], str):
                 raise _path_error(text, "the name of a variable is missing")
-            undo += _apply_one(variables, op, text, path, decode(encode(value)))
+            undo += _apply_one(variables, op, text, path, orjson.loads(encode(value)))
     except BaseException:
         for step in reversed(undo):
             step()

@@ -17,7 +17,7 @@ ERROR = e.ErrorInfo("boom", "it broke", True, "a", "mend it")
     ("event", "data"),
     [
         (e.NodeSucceeded(KEY, 1), None),
-        (e.NodeSucceeded(KEY, 1, cached=True), b'{"route":"out","cached":true}'),
+        (e.NodeSucceeded(KEY, 1, cached=True), b'{"cached":true}'),
         (e.NodeSucceeded(KEY, 2, "yes"), b'{"route":"yes"}'),
         (e.RetryScheduled(KEY, 1, 5, ERROR), None),
         (e.RetryHastened(KEY, 2, 1_000), b'{"due_ms":1000}'),
