@@ -71,7 +71,6 @@ _ANY = "/chat/{name}/{token}"
 _ONE = f"{_ANY}/{{conversation}}"
 _HTML = ("text/html",)
 
-
 route = Routes("triggers", RouteSpec)
 
 

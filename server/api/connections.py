@@ -10,6 +10,7 @@ from executor.blocks.vault.connection import Connection, Kind, Provider
 from executor.blocks.vault.oauth import KnownProvider, known_providers
 from executor.service.topics.connections import ConnectionView, SignIn
 from executor.service.topics.secrets import EnvUse
+from executor.service.views import view_of
 from server.http.table import Call, Routes, RouteSpec
 
 
@@ -67,7 +68,6 @@ class SignInAnswer(Struct, frozen=True, forbid_unknown_fields=True):
 
 _ONE = "/api/connections/{name}"
 
-
 route = Routes("secrets", RouteSpec)
 
 
@@ -122,16 +122,5 @@ def _session(call: Call) -> str:
 def _made(spec: ConnectionSpec) -> Connection:
     provider = None
     if spec.kind in ("oauth2_code", "oauth2_client"):
-        provider = Provider(
-            spec.token_url,
-            spec.client_id,
-            spec.authorize_url if spec.kind == "oauth2_code" else "",
-            spec.scopes,
-            spec.issuer,
-            spec.client_auth,
-            spec.parameters,
-            spec.pkce,
-        )
-    return Connection(
-        spec.kind, spec.secret, spec.username, spec.where, spec.name or "Authorization", spec.prefix, provider
-    )
+        provider = view_of(Provider, spec, authorize_url=spec.authorize_url if spec.kind == "oauth2_code" else "")
+    return view_of(Connection, spec, name=spec.name or "Authorization", provider=provider)

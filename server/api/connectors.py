@@ -44,7 +44,6 @@ class OpenApiImport(Struct, forbid_unknown_fields=True):
 
 _ONE = "/api/connectors/{service}"
 
-
 route = Routes("workflows", RouteSpec)
 
 

@@ -11,7 +11,7 @@ from starlette.responses import Response
 
 from compiler.diagnostics import Diagnostic
 from executor.errors import BadRequest
-from executor.kernel.store.topics.drafts import LastRun
+from executor.kernel.store.topics.drafts import DraftHead, LastRun
 from executor.service.topics.drafts import DraftView
 from executor.service.views import SavedWorkflow, view_of
 from server.api.runs import (
@@ -60,18 +60,10 @@ class VersionRequest(Struct, forbid_unknown_fields=True):
     activate_triggers: bool = False
 
 
-class DraftSummary(Struct, frozen=True):
+class DraftSummary(DraftHead, frozen=True):
     """A draft without its document. Revision `base_rev` is version `base_version` of the workflow `base_name`; all
     three are null until it is stored as a version. `last_run`: the run of the draft created last."""
 
-    id: str
-    name: str
-    rev: int
-    base_name: str | None
-    base_version: int | None
-    base_rev: int | None
-    created_at_ms: int
-    updated_at_ms: int
     last_run: LastRun | None
 
 
@@ -105,14 +97,13 @@ class DraftVersion(SavedWorkflow, frozen=True, kw_only=True):
 
 
 class DraftsQuery(Struct, frozen=True):
-    before: Annotated[str, Meta(description="Id of the last draft of the previous page.")] | None = None
+    before: Annotated[str | None, Meta(description="Id of the last draft of the previous page.")] = None
     limit: Annotated[int, Meta(ge=1, le=PAGE_MAX, description="Drafts per page.")] = 200
 
 
 _ETAG = re.compile(r'(W/)?"([1-9][0-9]{0,15})"')  # weak too: a proxy that compresses makes it so
 _REV = {"type": "string", "pattern": f"^{_ETAG.pattern}$", "examples": ['"3"']}
 _AT_REV = Param("If-Match", 'Only if the draft has this revision, such as "3".', _REV)
-
 
 _NEXT = (
     ("GET", "/api/drafts/{id}"),
@@ -121,7 +112,6 @@ _NEXT = (
     ("POST", "/api/drafts/{id}/versions"),
     ("DELETE", "/api/drafts/{id}"),
 )
-
 
 route = Routes("drafts", RouteSpec)
 
@@ -173,8 +163,7 @@ async def change(call: Call, id: str, body: DraftChange) -> Json[DraftSaved]:
     if rev is None:
         raise PreconditionRequired(hint='Send If-Match: "<rev>" with your revision, such as "3".')
     draft = await call.engine.drafts.put(id, rev, body.document, body.name)
-    saved = DraftSaved(draft.id, draft.name, draft.rev, draft.updated_at_ms, draft.diagnostics)
-    return Json(saved, headers=_etag(draft.rev))
+    return Json(view_of(DraftSaved, draft), headers=_etag(draft.rev))
 
 
 @route("DELETE", "/api/drafts/{id}", "Delete a draft", needs="editor", statuses=(404, 409), params=(_AT_REV,))

@@ -23,7 +23,6 @@ from server.pages import entry
 LOGIN_BYTES_MAX = 4 * 1024
 PROVIDER_S = 3.0  # signing out waits no longer for the provider's description
 
-
 route = Routes("pages", RouteSpec)
 
 
@@ -140,7 +139,6 @@ async def editor(call: Call) -> Response:
 
 
 ACTION, PATH = "GET /oidc/callback", "/oidc/callback"
-
 
 NOT_BEGUN = "This sign-in was not begun in this browser, or more than 10 minutes ago."
 

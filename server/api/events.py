@@ -51,11 +51,11 @@ class EventsQuery(Struct, frozen=True):
 
     after: Annotated[int, Meta(description="Continue after this `seq`.")] = 0
     limit: Annotated[int, Meta(ge=1, le=EVENTS_PAGE_MAX, description="JSON: events per page.")] = 1000
-    node: (
-        Annotated[str, Meta(description="JSON: only events of this node, in all its iterations and branches.")] | None
-    ) = None
-    type: Annotated[str, Meta(description="JSON: only these types, separated by commas.")] | None = None
-    since: Annotated[int, Meta(description="JSON: only events at or after this time, Unix milliseconds.")] | None = None
+    node: Annotated[
+        str | None, Meta(description="JSON: only events of this node, in all its iterations and branches.")
+    ] = None
+    type: Annotated[str | None, Meta(description="JSON: only these types, separated by commas.")] = None
+    since: Annotated[int | None, Meta(description="JSON: only events at or after this time, Unix milliseconds.")] = None
     preview: Preview | None = None
 
 
@@ -65,7 +65,6 @@ def page_events(run: str, records: Sequence[Record], preview: int | None) -> lis
 
 EVENTS_AT_ONCE = 1_000  # of a page of 10,000: others run in between
 _LAST = Param("Last-Event-ID", "Continue after this event. Overrides `after`.", {"type": "integer"})
-
 
 route = Routes("runs", RouteSpec)
 

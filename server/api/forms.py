@@ -18,7 +18,6 @@ BODY_BYTES_MAX = 256 * 1024
 _ONE = "/forms/{name}/{token}"
 _HTML = ("text/html",)
 
-
 route = Routes("triggers", RouteSpec)
 
 

@@ -77,7 +77,7 @@ class NodeShown(Struct, frozen=True):
 class NodeQuery(Struct, frozen=True):
     attempt: Annotated[int, Meta(ge=0, description="This attempt. Default: the last one.")] | None = None
     seq: Annotated[int, Meta(ge=1, description="State after this event.")] | None = None
-    only: Annotated[Literal["input", "output"], Meta(description="Return the JSON of one of the two alone.")] | None = (
+    only: Annotated[Literal["input", "output"] | None, Meta(description="Return the JSON of one of the two alone.")] = (
         None
     )
     preview: Preview | None = None
@@ -122,7 +122,7 @@ class RunWhy(Struct, frozen=True):
 
 
 class WhyQuery(Struct, frozen=True):
-    node: Annotated[str, Meta(description="A block, a node, or a node key such as send@review#5.")] | None = None
+    node: Annotated[str | None, Meta(description="A block, a node, or a node key such as send@review#5.")] = None
     seq: Annotated[int, Meta(ge=1, description="State after this event.")] | None = None
 
 
@@ -200,7 +200,6 @@ FORMATS: dict[Format, str] = {
     "dot": "text/vnd.graphviz; charset=utf-8",
     "mermaid": "text/vnd.mermaid; charset=utf-8",
 }
-
 
 _MEDIA = ("application/json", "text/plain", "text/vnd.graphviz", "text/vnd.mermaid")
 

@@ -82,13 +82,12 @@ Made = TypeVar("Made", ForkAccepted, RetryAccepted)
 
 
 class RerunQuery(Struct, frozen=True):
-    start: Annotated[str, Meta(description="Id of the block to start from. Default: everything runs again.")] | None = (
+    start: Annotated[str | None, Meta(description="Id of the block to start from. Default: everything runs again.")] = (
         msgspec.field(default=None, name="from")
     )
 
 
 DETAIL_MAX: Final = 1_000  # characters, in an audit row
-
 
 route = Routes("runs", RouteSpec)
 

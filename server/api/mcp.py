@@ -12,6 +12,7 @@ from typing import Annotated, Any, Final, Literal
 from msgspec import UNSET, Meta, Struct, UnsetType, to_builtins
 from starlette.responses import Response
 
+from executor.service.views import view_of
 from server.api.mcp_tools import UnknownTool, call_tool, list_tools
 from server.api.runs import KEY, idempotency_key
 from server.http.response import Json
@@ -78,13 +79,12 @@ async def check(call: Call, body: ToolServerAsked) -> ToolServerChecked:
     """Connects to the server, by the rules of agents, and lists its tools. Calls none. 400: the address, a header
     or the connection cannot be used; 502: the server does not answer, refuses the credential, or does not speak MCP."""
     tools = await call.engine.tool_servers.tools(to_builtins(body))
-    return ToolServerChecked([OfferedTool(tool.name, tool.description, tool.reads) for tool in tools])
+    return ToolServerChecked([view_of(OfferedTool, tool) for tool in tools])
 
 
 VERSIONS: Final = ("2025-11-25", "2025-06-18", "2025-03-26")
 METHOD_UNKNOWN: Final = -32601
 PARAMS_INVALID: Final = -32602
-
 
 INSTRUCTIONS: Final = (
     "Tools that begin with run_ start workflows of this weft server. A run that has not ended within the time of a "

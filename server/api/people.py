@@ -12,6 +12,7 @@ from executor.errors import BadRequest, Conflict, LimitExceeded, NotFound
 from executor.kernel.process.acting import Role
 from executor.kernel.store.topics.audit import FIRST_HASH, AuditFilter, AuditRow, hash_of
 from executor.kernel.store.topics.people import TOKENS_MAX, USERS_MAX, PersonRole, SessionRow, TokenRow, UserRow
+from executor.service.views import view_of
 from server.api.server import SessionsEnded
 from server.http.auth import CODE_S
 from server.http.credentials import KEY, new_token
@@ -180,7 +181,6 @@ DAY_MS = 24 * 3_600_000
 PAGE = 1_000
 _USER = "/api/users/{id}"
 
-
 route = Routes("people", RouteSpec)
 
 
@@ -199,19 +199,11 @@ async def list_users(call: Call) -> UserList:
     seen: dict[str, list[int]] = {}
     for row in await _open_sessions(call):
         seen.setdefault(row.user_id, []).append(row.seen_at_ms)
-    return UserList(
-        [
-            User(
-                row.id,
-                row.name,
-                row.role,
-                row.created_at_ms,
-                len(at := seen.get(row.id, [])),
-                max(at, default=None),
-            )
-            for row in await call.engine.store.list_users()
-        ]
-    )
+    found = []
+    for user in await call.engine.store.list_users():
+        at = seen.get(user.id, [])
+        found.append(view_of(User, user, sessions=len(at), seen_at_ms=max(at, default=None)))
+    return UserList(found)
 
 
 @route("POST", "/api/users", "Add a user", needs="admin", status=201, statuses=(409,))
@@ -308,7 +300,7 @@ async def _open_sessions(call: Call) -> list[SessionRow]:
 
 
 def _session(call: Call, row: SessionRow) -> Session:
-    return Session(_id_of(row), row.user_id, row.created_at_ms, row.seen_at_ms, row.hash == call.who.key, row.device)
+    return view_of(Session, row, id=_id_of(row), user=row.user_id, current=row.hash == call.who.key)
 
 
 def _id_of(row: SessionRow) -> str:
@@ -361,8 +353,7 @@ async def revoke(call: Call, id: str) -> TokenRevoked:
 
 def _shown(row: TokenRow) -> Token:
     workflows = None if row.workflows is None else orjson.loads(row.workflows)
-    times = row.created_at_ms, row.expires_at_ms, row.used_at_ms
-    return Token(row.id, f"weft_{row.id}_", row.name, row.user_id, row.role, workflows, *times)
+    return view_of(Token, row, prefix=f"weft_{row.id}_", user=row.user_id, workflows=workflows)
 
 
 @route("GET", "/api/audit", "What was changed", needs="admin")

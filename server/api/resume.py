@@ -31,7 +31,6 @@ _BOTH = ("text/html", "application/json")
 _SHOW = "The request behind a resume link"
 _ANSWER = "Answer a wait, once"
 
-
 route = Routes("waits", RouteSpec)
 
 

@@ -194,11 +194,11 @@ class InputList(Struct, frozen=True):
 
 
 class RunsQuery(Struct, frozen=True):
-    workflow: Annotated[str, Meta(description="Only runs of this workflow.")] | None = None
-    draft: Annotated[str, Meta(description="Only runs of this draft.")] | None = None
-    parent: Annotated[str, Meta(description="Only runs started by this run.")] | None = None
-    status: Annotated[RunStatus, Meta(description="Only runs with this status.")] | None = None
-    before: Annotated[str, Meta(description="Id of the last run of the previous page.")] | None = None
+    workflow: Annotated[str | None, Meta(description="Only runs of this workflow.")] = None
+    draft: Annotated[str | None, Meta(description="Only runs of this draft.")] = None
+    parent: Annotated[str | None, Meta(description="Only runs started by this run.")] = None
+    status: Annotated[RunStatus | None, Meta(description="Only runs with this status.")] = None
+    before: Annotated[str | None, Meta(description="Id of the last run of the previous page.")] = None
     limit: Annotated[int, Meta(ge=1, le=PAGE_MAX, description="Runs per page.")] = 50
     counts: Annotated[bool, Meta(description="0: do not count runs; the answer comes sooner.")] = True
 
@@ -237,18 +237,8 @@ class PlanQuery(Struct, frozen=True):
 
 def run_urls(run: str) -> RunUrls:
     base = f"/api/runs/{run}"
-    return RunUrls(
-        self=base,
-        events=f"{base}/events",
-        graph=f"{base}/graph",
-        why=f"{base}/why",
-        plan=f"{base}/plan",
-        cancel=f"{base}/cancel",
-        page=f"/runs/{run}",
-        document=f"{base}/document",
-        nodes=f"{base}/nodes",
-        rerun=f"{base}/rerun",
-    )
+    below = {name: f"{base}/{name}" for name in RunUrls.__struct_fields__}
+    return RunUrls(**{**below, "self": base, "page": f"/runs/{run}"})
 
 
 def accepted(submitted: Submitted) -> RunAccepted:
@@ -286,18 +276,15 @@ class DraftRunAccepted(RunAccepted, frozen=True, kw_only=True):
 
 IDEMPOTENCY_KEY_MAX = 255
 
-
 KEY = Param(
     "Idempotency-Key",
     "The same key with the same body returns the same run; with another body, 409.",
     {"type": "string", "minLength": 1, "maxLength": IDEMPOTENCY_KEY_MAX},
 )
 
-
 REFUSALS = (409, 413, 415, 422)
 STARTED = (RunAccepted, RunResult)  # the second with ?wait=
 _RUN = {"id": "$response.body#/run"}
-
 
 LINKS = (
     Link("GET", "/api/runs/{id}", _RUN),
@@ -308,9 +295,7 @@ LINKS = (
     Link("POST", "/api/runs/{id}/rerun", _RUN),
 )
 
-
 MEDIA = ("application/json", "text/event-stream")
-
 
 route = Routes("runs", RouteSpec)
 
@@ -468,7 +453,7 @@ async def _result(call: Call, submitted: Submitted, wait_s: float, headers: dict
         ours = {name: value for name, value in headers.items() if name == "Idempotency-Replayed"}
         return block_response(run.response, {"Weft-Run": run.id, **ours})
     waits = (*run.waits, *run.child_waits)
-    result = RunResult(run.id, run.workflow, run.status, run.output, run.error, run_urls(run.id), waits)
+    result = view_of(RunResult, run, run=run.id, urls=run_urls(run.id), waits=waits)
     return Json(result, 200 if run.status in TERMINAL else 202, headers)
 
 

@@ -52,7 +52,7 @@ class TriggerDeleted(Struct, frozen=True):
 
 
 class TriggersQuery(Struct, frozen=True):
-    workflow: Annotated[str, Meta(description="Only for this workflow.")] | None = None
+    workflow: Annotated[str | None, Meta(description="Only for this workflow.")] = None
 
 
 class CronQuery(Struct, frozen=True):
@@ -71,7 +71,6 @@ class CronQuery(Struct, frozen=True):
 OWN_ID = Param("id", "A name for it.", {"type": "string", "pattern": f"^{API_ID.pattern}$"}, "path", required=True)
 _ONE = "/api/schedules/{id}"
 _SAME = {"id": "$response.body#/id"}
-
 
 route = Routes("triggers", RouteSpec)
 
@@ -145,5 +144,4 @@ async def preview(call: Call, query: CronQuery) -> CronPreview:
 
 async def _detail(call: Call, view: ScheduleView) -> ScheduleDetail:
     fires = await call.engine.schedules.fires(view.id)
-    shown = [FireView(f.due_ms, f.at_ms, f.outcome, f.run_id, f.error) for f in fires]
-    return view_of(ScheduleDetail, view, fires=shown)
+    return view_of(ScheduleDetail, view, fires=[view_of(FireView, fire, run=fire.run_id) for fire in fires])

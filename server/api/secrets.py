@@ -40,7 +40,6 @@ class RekeyQuery(Struct, frozen=True):
 
 _ONE = "/api/secrets/{name}"
 
-
 route = Routes("secrets", RouteSpec)
 
 

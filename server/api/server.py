@@ -89,7 +89,7 @@ class CacheCleared(Struct, frozen=True):
 
 
 class CacheQuery(Struct, frozen=True):
-    workflow: Annotated[str, Meta(description="Only results of this workflow.")] | None = None
+    workflow: Annotated[str | None, Meta(description="Only results of this workflow.")] = None
 
 
 class GcRequest(Struct, forbid_unknown_fields=True):
@@ -114,7 +114,7 @@ DELAY_MS_MAX = 30_000
 
 class EchoQuery(Struct, frozen=True):
     fail: Annotated[int, Meta(le=FAIL_MAX, description="Number of 503 responses for one key.")] = 0
-    key: Annotated[str, Meta(description="The key to count by. Default: the Idempotency-Key header.")] | None = None
+    key: Annotated[str | None, Meta(description="The key to count by. Default: the Idempotency-Key header.")] = None
     delay_ms: Annotated[int, Meta(le=DELAY_MS_MAX, description="Delay of the response.")] = 0
 
 

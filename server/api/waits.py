@@ -52,25 +52,22 @@ class WaitsQuery(Struct, frozen=True):
     status: Annotated[
         Literal[WaitStatus, "all"], Meta(description="pending (default), answered, cancelled, expired or all.")
     ] = "pending"
-    kind: (
-        Annotated[
-            WaitKind, Meta(description="Only waits of this kind. Waits of callback blocks have the kind webhook.")
-        ]
-        | None
-    ) = None
-    workflow: Annotated[str, Meta(description="Only waits of runs of this workflow.")] | None = None
-    run: Annotated[str, Meta(description="Only waits of this run.")] | None = None
-    before: Annotated[str, Meta(description="`next` of the previous page.")] | None = None
+    kind: Annotated[
+        WaitKind | None, Meta(description="Only waits of this kind. Waits of callback blocks have the kind webhook.")
+    ] = None
+    workflow: Annotated[str | None, Meta(description="Only waits of runs of this workflow.")] = None
+    run: Annotated[str | None, Meta(description="Only waits of this run.")] = None
+    before: Annotated[str | None, Meta(description="`next` of the previous page.")] = None
     limit: Annotated[int, Meta(ge=1, le=PAGE_MAX, description="Waits per page.")] = 200
     counts: Annotated[bool, Meta(description="0: do not count waits; the answer comes sooner.")] = True
 
 
 class SignalsQuery(Struct, frozen=True):
-    name: Annotated[str, Meta(description="Only signals of this name.")] | None = None
-    correlation: Annotated[str, Meta(description="Only signals with this correlation.")] | None = None
-    received_after: (
-        Annotated[int, Meta(description="Only signals at or after this time, Unix milliseconds.")] | None
-    ) = None
+    name: Annotated[str | None, Meta(description="Only signals of this name.")] = None
+    correlation: Annotated[str | None, Meta(description="Only signals with this correlation.")] = None
+    received_after: Annotated[
+        int | None, Meta(description="Only signals at or after this time, Unix milliseconds.")
+    ] = None
     limit: Annotated[int, Meta(ge=1, le=PAGE_MAX, description="Maximum number of signals, oldest first.")] = 200
 
 
@@ -116,7 +113,6 @@ class SignalList(Struct, frozen=True):
 _ONE = "/api/runs/{id}/waits/{key}"
 _OLDEST = {"id": "$response.body#/waits/0/run", "key": "$response.body#/waits/0/id"}
 
-
 route = Routes("waits", RouteSpec)
 
 
@@ -130,15 +126,7 @@ route = Routes("waits", RouteSpec)
 async def list_waits(call: Call, query: WaitsQuery) -> WaitPage:
     """Open waits with their links, oldest first. `counts`: by status, up to 100,000, for the same run, kind and
     workflow."""
-    where = WaitFilter(
-        status=None if query.status == "all" else query.status,
-        run=query.run,
-        kind=query.kind,
-        workflow=query.workflow,
-        before=query.before,
-        limit=query.limit,
-        counts=query.counts,
-    )
+    where = view_of(WaitFilter, query, status=None if query.status == "all" else query.status)
     page = await call.engine.waits.page(where)
     counts = None if page.counts is None else WaitCounts(**page.counts)
     waits = [view_of(Wait, wait) for wait in without_links(call.who, page.waits)]

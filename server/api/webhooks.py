@@ -50,7 +50,6 @@ class WebhookRotated(Struct, frozen=True):
 _ONE = "/api/webhooks/{id}"
 _SAME = {"id": "$response.body#/id"}
 
-
 route = Routes("triggers", RouteSpec)
 
 

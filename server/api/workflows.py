@@ -9,7 +9,7 @@ from msgspec import Meta, Struct
 
 from compiler.diagnostics import Diagnostic
 from executor.kernel.store.topics.workflows import VersionRow, WorkflowHead, WorkflowRow
-from executor.service.views import SavedWorkflow
+from executor.service.views import SavedWorkflow, view_of
 from server.api.runs import InputList, PlanQuery
 from server.http.errors import BodyInvalid
 from server.http.request import read_json
@@ -103,22 +103,19 @@ DocumentBody = Annotated[
 
 
 class ValidateQuery(Struct, frozen=True):
-    trigger: (
-        Annotated[str, Meta(description="Id of the trigger block. A `trigger` in the body comes first.")] | None
-    ) = None
+    trigger: Annotated[
+        str | None, Meta(description="Id of the trigger block. A `trigger` in the body comes first.")
+    ] = None
 
 
 class SaveQuery(Struct, frozen=True):
-    name: (
-        Annotated[
-            str,
-            Meta(
-                description="Name of the workflow. A `name` in the body next to the document comes first. Default: the "
-                "name in the document."
-            ),
-        ]
-        | None
-    ) = None
+    name: Annotated[
+        str | None,
+        Meta(
+            description="Name of the workflow. A `name` in the body next to the document comes first. Default: the "
+            "name in the document."
+        ),
+    ] = None
     activate_triggers: Annotated[
         bool, Meta(description="1: its schedules and webhooks start runs even if it has blocks that were not imported.")
     ] = False
@@ -136,7 +133,7 @@ class VersionsQuery(Struct, frozen=True):
 
 class WorkflowPlanQuery(PlanQuery, frozen=True):
     version: StoredVersion | None = None
-    trigger: Annotated[str, Meta(description="Id of the trigger block, if there are several.")] | None = None
+    trigger: Annotated[str | None, Meta(description="Id of the trigger block, if there are several.")] = None
 
 
 def workflow_url(name: str) -> str:
@@ -144,15 +141,7 @@ def workflow_url(name: str) -> str:
 
 
 def workflow_version(head: WorkflowHead, row: WorkflowRow, document: bytes) -> WorkflowVersion:
-    return WorkflowVersion(
-        name=row.name,
-        version=row.version,
-        hash=row.hash,
-        created_at_ms=row.created_at_ms,
-        active=head.version,
-        newest=head.newest,
-        document=fragment(document),
-    )
+    return view_of(WorkflowVersion, row, active=head.version, newest=head.newest, document=fragment(document))
 
 
 route = Routes("workflows", RouteSpec)

@@ -39,7 +39,6 @@ from server.settings import Settings
 ANYONE: Final = Principal("anyone", "open", "admin")  # on a server without a token
 SERVER_TOKEN: Final = Principal(SERVER, "token", "admin")
 
-
 HINT = (
     "Send the header `Authorization: Bearer <token>`. On the machine of the server, `weft token` prints the token. "
     "To sign in with a browser, open the link that `weft serve` or `weft link` prints."

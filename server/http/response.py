@@ -55,7 +55,6 @@ Preview = Annotated[
     ),
 ]
 
-
 StoredVersion = Annotated[int, Meta(ge=1, description="A stored version. Default: the active one.")]
 
 

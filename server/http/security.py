@@ -57,7 +57,6 @@ REQUEST_ID: Final = b"x-request-id"
 _log = logging.getLogger("weft.access")
 _ID = re.compile(rb"[A-Za-z0-9._-]{1,64}")  # of a proxy or a client; others are replaced
 
-
 HTTPS_ONLY = (b"strict-transport-security", b"max-age=31536000")
 HOST = b"x-forwarded-host"
 

@@ -14,9 +14,7 @@ from server.settings import Limits
 
 CLOSE_S = 1.0  # a stream that does not end by itself when the server stops is cut off after this long
 
-
 LOOK_S = 0.25  # so often the timer looks
-
 
 PINGS_MAX = 100  # per look, so that thousands of streams opened together do not hold up other requests
 

@@ -213,6 +213,11 @@ class RouteSpec(Struct, frozen=True):
     given: tuple[str, ...] = ()
 
     @property
+    def label(self) -> str:
+        """The route in metrics, logs and the audit."""
+        return f"{self.method} {self.path}"
+
+    @property
     def is_audited(self) -> bool:
         return self.method not in ("GET", "HEAD") if self.audit is None else self.audit
 
@@ -332,59 +337,47 @@ class _Constant(BaseRoute):
 
 
 class _Route(Route):
-    """Leaves methods that are only refused (status 405) out of `Allow`."""
+    """One path. Methods that are only refused (status 405) are not in `Allow`."""
 
     def __init__(self, path: str, specs: dict[str, RouteSpec]) -> None:
-        super().__init__(path, _Endpoint(specs), methods=list(specs))
+        super().__init__(path, self.handle, methods=list(specs))
+        self._specs = specs
         offered = {method for method, spec in specs.items() if spec.status != 405}
         self._allow = ", ".join(sorted(offered | ({"HEAD"} if "GET" in offered else set())))
 
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["method"] not in (self.methods or ()):
+        spec = self._specs.get("GET" if scope["method"] == "HEAD" else scope["method"])
+        if spec is None:
             raise HTTPException(405, headers={"Allow": self._allow})
-        await self.app(scope, receive, send)
-
-
-class _Endpoint:
-    """Runs a handler. Exceptions become answers in `security.Guard`."""
-
-    def __init__(self, specs: dict[str, RouteSpec]) -> None:
-        self._specs = specs
-        self._labels = {method: f"{method} {spec.path}" for method, spec in specs.items()}  # for metrics
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        method = "GET" if scope["method"] == "HEAD" else scope["method"]
-        scope[ROUTE] = self._labels[method]
-        request = Request(scope, receive, send)
-        response = await self._response(request, self._specs[method])
+        scope[ROUTE] = spec.label
+        response = await _respond(Request(scope, receive, send), spec)
         await response(scope, receive, send)
 
-    async def _response(self, request: Request, spec: RouteSpec) -> Response:
-        limits: Limits = request.app.state.settings.limits
-        if request.app.state.settings.read_only and spec.method != "GET" and not spec.signs:
-            hint = "Ask the server that executes the runs."
-            raise ReadOnly("This server is read-only: it executes and changes nothing.", hint=hint)
-        bounds = limits if spec.body_bytes is None else replace(limits, request_bytes=spec.body_bytes)
-        call = Call(request, bounds)
-        with patience(limits.write_s):
-            if spec.public:
-                return await answer(spec, call)
-            call.principal = who = await call.auth.require(request)
-            request.scope[ACTOR] = who.actor
-            if not who.may(spec.needs):
-                raise Forbidden(
-                    f"This needs the role {spec.needs}; yours is {who.role}.", needs=spec.needs, role=who.role
-                )
-            if who.workflows is not None:
-                await check_workflows(call, who.workflows)
-            if spec.method == "GET" or who is ANYONE:
-                return await traced(spec, call)
-            now_ms = call.engine.parts.clock.now_ms()
-            action, path = f"{spec.method} {spec.path}", request.url.path
-            act = Act(who.actor, who.via, action, path, now_ms, person=who.answerer.name, reach=who.reach)
-            act.is_recorded = not spec.is_audited
-            with acting(act):
-                return await traced(spec, call)
+
+async def _respond(request: Request, spec: RouteSpec) -> Response:
+    """Check that the caller may use the route, and return its answer. Errors become answers in `security.Guard`."""
+    settings: Settings = request.app.state.settings
+    if settings.read_only and spec.method != "GET" and not spec.signs:
+        hint = "Ask the server that executes the runs."
+        raise ReadOnly("This server is read-only: it executes and changes nothing.", hint=hint)
+    limits = settings.limits
+    call = Call(request, limits if spec.body_bytes is None else replace(limits, request_bytes=spec.body_bytes))
+    with patience(limits.write_s):
+        if spec.public:
+            return await answer(spec, call)
+        call.principal = who = await call.auth.require(request)
+        request.scope[ACTOR] = who.actor
+        if not who.may(spec.needs):
+            raise Forbidden(f"This needs the role {spec.needs}; yours is {who.role}.", needs=spec.needs, role=who.role)
+        if who.workflows is not None:
+            await check_workflows(call, who.workflows)
+        if spec.method == "GET" or who is ANYONE:
+            return await traced(spec, call)
+        now_ms, path = call.engine.parts.clock.now_ms(), request.url.path
+        act = Act(who.actor, who.via, spec.label, path, now_ms, person=who.answerer.name, reach=who.reach)
+        act.is_recorded = not spec.is_audited
+        with acting(act):
+            return await traced(spec, call)
 
 
 async def check_workflows(call: Call, workflows: Sequence[str]) -> None:

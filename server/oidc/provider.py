@@ -19,6 +19,8 @@ import orjson
 from msgspec import Struct
 
 from executor.blocks.http.client import GuardedClient
+from executor.blocks.vault.connection import Provider as OAuthProvider
+from executor.blocks.vault.oauth import sign_in_url
 from executor.errors import BlockError
 from server.oidc.settings import OidcSettings
 
@@ -207,19 +209,10 @@ class Flow:
     def begin(self, described: Description, to: str, now_s: float) -> tuple[str, str]:
         """Return the address to send the browser to, and its cookie."""
         state, nonce, verifier = (secrets.token_urlsafe(32) for _ in range(3))
-        challenge = base64.urlsafe_b64encode(hashlib.sha256(verifier.encode()).digest()).rstrip(b"=").decode()
-        query = {
-            "response_type": "code",
-            "client_id": self._settings.client_id,
-            "redirect_uri": self.redirect_uri,
-            "scope": " ".join(self._settings.scopes),
-            "state": state,
-            "nonce": nonce,
-            "code_challenge": challenge,
-            "code_challenge_method": "S256",
-        }
+        mine, page = self._settings, described.authorization_endpoint
+        asked = OAuthProvider("", mine.client_id, page, " ".join(mine.scopes), parameters={"nonce": nonce})
         under_way = UnderWay(state, nonce, verifier, to if is_own_path(to) else "/", now_s + UNDER_WAY_S)
-        return _with_query(described.authorization_endpoint, query), self._sealed(under_way)
+        return sign_in_url(asked, self.redirect_uri, state, verifier), self._sealed(under_way)
 
     def end(self, described: Description, id_token: str) -> str | None:
         """Return the address at which a browser that has signed out here signs out at the provider as well, or None if
@@ -227,7 +220,8 @@ class Flow:
         if described.end_session_endpoint is None:
             return None
         query = {"client_id": self._settings.client_id, "post_logout_redirect_uri": self._after_sign_out}
-        return _with_query(described.end_session_endpoint, query | ({"id_token_hint": id_token} if id_token else {}))
+        url, hint = described.end_session_endpoint, {"id_token_hint": id_token} if id_token else {}
+        return f"{url}{'&' if '?' in url else '?'}{urlencode(query | hint)}"
 
     def resume(self, cookie: str, state: str, now_s: float) -> UnderWay | None:
         """Return the sign-in, or None if this browser has begun none with this state, or too long ago."""
@@ -250,10 +244,6 @@ class Flow:
 
     def _mac(self, body: str) -> str:
         return hmac.new(self._key, body.encode(), hashlib.sha256).hexdigest()
-
-
-def _with_query(url: str, query: dict[str, str]) -> str:
-    return f"{url}{'&' if '?' in url else '?'}{urlencode(query)}"
 
 
 def is_own_path(to: str) -> bool:

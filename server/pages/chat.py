@@ -24,7 +24,6 @@ _ERRORS = {
     "chat_changed": "This conversation has other messages now. Read them, then send yours again.",
 }
 
-
 _FORM = """<form method="post" id="chat">
 <input type="hidden" name="n" id="n" value="{}"><label for="message">Message</label>
 <textarea name="message" id="message" rows="2" required maxlength="{}" placeholder="{}"

@@ -18,7 +18,6 @@ _LOST: dict[str | None, str] = {"retry": "Run it again", "done": "Mark as done",
 # Members of an answer besides the fields; the page shows them in words elsewhere.
 _SAID = ("action", "answered_by", "answered_at")
 
-
 _NAME = """<div class="field"><label for="by">Your name<span class="quiet"> (optional)</span></label>
 <input type="text" name="by" id="by" autocomplete="name" maxlength="200" value="{}"></div>"""
 
