@@ -12,12 +12,11 @@ import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Literal, get_args, get_origin
+from typing import Any, Literal, TypeVar, get_args, get_origin
 from urllib.parse import urlsplit
 
 import msgspec
 from msgspec import Struct, field
-from msgspec.structs import fields
 
 from compiler.document import POOL_PATTERN
 from executor.blocks.http.addresses import Allowed
@@ -57,6 +56,9 @@ _ADDRESS = r"@*[^\s@]+@\S*[^\s@]@*"
 _HOST = r"[A-Za-z0-9_.:\[\]%-]+"
 _NAMESPACE = r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?"  # of Kubernetes: a DNS label
 _FUNCTION = r"[A-Za-z_][\w.]*:[A-Za-z_]\w*|[^\W\d]\w*(\.[^\W\d]\w*)*|.*\.py"
+
+
+T = TypeVar("T")
 
 
 class Limits(Struct, frozen=True):
@@ -129,18 +131,12 @@ class Settings(Variables, frozen=True):
     @property
     def retention_ms(self) -> int | None:
         """The age at which ended runs are deleted, or None if they are kept."""
-        return None if self.retention_days is None else round(self.retention_days * 86_400_000)
+        return _ms(self.retention_days, 86_400)
 
     @property
     def alerts(self) -> AlertSettings:
-        waiting, queued = self.alert_waiting_s, self.alert_queued_s
-        return AlertSettings(
-            self.alert_email,
-            self.alert_webhook,
-            None if waiting is None else round(waiting * 1000),
-            None if queued is None else round(queued * 1000),
-            self.error_workflow,
-        )
+        waiting_ms, queued_ms = _ms(self.alert_waiting_s), _ms(self.alert_queued_s)
+        return AlertSettings(self.alert_email, self.alert_webhook, waiting_ms, queued_ms, self.error_workflow)
 
     @property
     def file_bytes(self) -> int:
@@ -148,17 +144,14 @@ class Settings(Variables, frozen=True):
 
     @property
     def mail(self) -> MailSettings:
-        return MailSettings(
-            self.mail_transport, self.mail_sender, self.mail_host, self.mail_port, self.mail_username,
-            self.mail_password, self.mail_start_tls,
-        )  # fmt: skip
+        return self._part(MailSettings, "mail")
 
     @property
     def oidc(self) -> OidcSettings | None:
-        if self.oidc_issuer is None:
-            return None
-        names = (each.name for each in fields(OidcSettings))
-        return OidcSettings(**{name: getattr(self, f"oidc_{name}") for name in names})
+        return None if self.oidc_issuer is None else self._part(OidcSettings, "oidc")
+
+    def _part(self, type: type[T], prefix: str) -> T:
+        return type(**{name: getattr(self, f"{prefix}_{name}") for name in type.__annotations__})
 
     @property
     def folders_of_sqlite(self) -> tuple[str, ...]:
@@ -258,6 +251,10 @@ class Settings(Variables, frozen=True):
                 "WEFT_SECRET_KEY must be set with a PostgreSQL database, to the same value for each server: it seals "
                 f"resume links. Create one with {MADE_BY}"
             )
+
+
+def _ms(time: float | None, seconds: int = 1) -> int | None:
+    return None if time is None else round(time * seconds * 1000)
 
 
 def load_settings(environ: Mapping[str, str] | None = None, *, serves: bool = True) -> Settings:
@@ -490,9 +487,7 @@ def _check_networks(settings: Settings) -> None:
 
 def _check_extras(settings: Settings) -> None:
     """Check settings that need a library which weft does not install by default."""
-    if settings.otlp_endpoint is not None and (
-        find_spec("opentelemetry") is None or find_spec("opentelemetry.sdk") is None
-    ):
+    if settings.otlp_endpoint is not None and not (find_spec("opentelemetry") and find_spec("opentelemetry.sdk")):
         raise SettingsError(f"WEFT_OTLP_ENDPOINT needs a library: {install('otel')}")
     _ = settings.otlp_header_map  # raises
     if settings.dask is not None:
