@@ -1,6 +1,6 @@
 """Reading a journal: the records of one run in order, their outputs, and the plan they belong to.
 
-Every reader of history goes through `read`: recovery, views, forks, moves. Followers of a live run have a cursor
+Every reader of history goes through `Records`: recovery, views, forks, moves. Followers of a live run have a cursor
 instead (`executor.kernel.read.cursor`), which shares pages between them.
 """
 
@@ -49,19 +49,21 @@ class InHand:
 
 
 class Records:
-    """The records of a run in order. An iterator and not a generator: a reader may stop anywhere and has nothing to
-    close."""
+    """The records of a run in order, after `after`, up to and with `upto`: of all nodes or of one, in any scope or in
+    that of `path`. An iterator and not a generator: a reader may stop anywhere and has nothing to close. Raises
+    CorruptJournal at a damaged record."""
 
     def __init__(
         self,
         store: Journals,
         run: str,
-        after: int,
-        upto: int | None,
-        node: str | None,
-        path: str | None,
-        types: tuple[str, ...],
-    ):
+        *,
+        after: int = 0,
+        upto: int | None = None,
+        node: str | None = None,
+        path: str | None = None,
+        types: tuple[str, ...] = (),
+    ) -> None:
         self._store = store
         self._run = run
         self._after = after
@@ -105,21 +107,6 @@ class Records:
             self._last = True
             page = [record for record in page if record.seq <= self._upto]
         self._page, self._next = page, 0
-
-
-def read(
-    store: Journals,
-    run: str,
-    *,
-    after: int = 0,
-    upto: int | None = None,
-    node: str | None = None,
-    path: str | None = None,
-    types: tuple[str, ...] = (),
-) -> Records:
-    """Read records after `after`, up to and with `upto`: of all nodes or of one, in any scope or in that of `path`.
-    Raises CorruptJournal at a damaged record."""
-    return Records(store, run, after, upto, node, path, types)
 
 
 async def output_of(store: Journals, record: Record) -> bytes | None:

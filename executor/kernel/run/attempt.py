@@ -21,7 +21,7 @@ from compiler.keys import NodeKey
 from executor.errors import BlockError
 from executor.kernel.handler.base import ChildRequest, Over
 from executor.kernel.journal.codec import Codec
-from executor.kernel.journal.reader import read
+from executor.kernel.journal.reader import Records
 from executor.kernel.process.observe import Doing, with_parent
 from executor.kernel.process.threads import call_on
 from executor.kernel.run.ahead import Ahead
@@ -220,7 +220,7 @@ class Attempt:
         """Return True if a person was asked about the previous attempt and chose to make this one."""
         node, _, path = self.key_text.partition("@")
         host = self.host
-        closed = read(host.parts.store, host.run.id, node=node, path=path or None, types=("wait.closed",))
+        closed = Records(host.parts.store, host.run.id, node=node, path=path or None, types=("wait.closed",))
         return any([r.attempt == self.number - 1 and (r.path or "") == path async for r in closed])
 
     def _show(self, text: str) -> None:

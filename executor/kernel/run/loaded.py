@@ -17,7 +17,7 @@ from executor.kernel.core.evolve import evolve
 from executor.kernel.core.state import DECIDED, State, Status, Wait
 from executor.kernel.journal.codec import Codec, data_of
 from executor.kernel.journal.projection import BLOCK_OUTPUT, CONTAINER_OUTPUT
-from executor.kernel.journal.reader import Journals, output_of, read
+from executor.kernel.journal.reader import Journals, Records, output_of
 from executor.kernel.store.run_rows import Record, RunRow
 from executor.kernel.store.topics.snapshots import SNAPSHOT_SEQ_MIN, SnapshotRow
 from executor.kernel.values.fold import Fold
@@ -184,7 +184,7 @@ async def replay(store: Journals, run: LoadedRun, upto: int | None = None) -> in
     """Apply the events after `run.saved`, up to and with event `upto`. Returns the time of the last event. Raises
     CorruptJournal if the journal does not fold, or is not as long as the run's row."""
     at_ms = 0
-    async for record in read(store, run.id, after=max(0, run.saved.seq - 1), upto=upto):
+    async for record in Records(store, run.id, after=max(0, run.saved.seq - 1), upto=upto):
         at_ms = max(at_ms, record.at_ms)
         if record.seq == run.saved.seq:
             continue  # read for its time
@@ -205,7 +205,7 @@ async def _reused_outputs(store: Journals, plan: Plan, event: RunStarted) -> dic
     """Outputs of the root nodes this run takes over from the run it was started from."""
     assert event.source_run is not None
     outputs: dict[int, bytes] = {}
-    async for record in read(store, event.source_run):
+    async for record in Records(store, event.source_run):
         number = plan.node_index(record.node) if record.node and not record.path else None
         if number not in event.reuse:
             continue

@@ -26,7 +26,7 @@ from executor.kernel.core.messages import Migrate
 from executor.kernel.core.state import RunPhase, State, Status
 from executor.kernel.journal import given
 from executor.kernel.journal.codec import Codec, key_of
-from executor.kernel.journal.reader import load_plan, output_of, read
+from executor.kernel.journal.reader import Records, load_plan, output_of
 from executor.kernel.store.run_rows import Append, Move, Record, RunRow
 from executor.kernel.store.topics.store import Store
 from executor.kernel.values.fold import Fold
@@ -56,7 +56,7 @@ async def fit(store: Store, row: RunRow, old: Plan, new: Plan) -> Fit:
     reader = _Reader(row, old, new)
     misfits: dict[str | None, Misfit] = {}
     after = 0
-    async for record in read(store, row.id):
+    async for record in Records(store, row.id):
         found = reader.place_of(record) or (None if misfits else await reader.fold(store, record))
         if found is not None:
             misfits.setdefault(found.node, found)

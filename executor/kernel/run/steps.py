@@ -34,7 +34,7 @@ from executor.kernel.core.state import Step
 from executor.kernel.handler.base import Context, Leaving, MakeSuspend, Stepped, Suspend
 from executor.kernel.handler.base import StepKind as Kind
 from executor.kernel.journal.codec import data_of
-from executor.kernel.journal.reader import output_of, read
+from executor.kernel.journal.reader import Records, output_of
 from executor.kernel.process.threads import call_on
 from executor.kernel.process.tracebacks import traceback_of
 from executor.kernel.run.attention import step_question
@@ -78,7 +78,7 @@ class StepJournal(Struct, frozen=True):
         await self.begun()
 
         async def ask() -> tuple[dict[str, Any], bytes | None]:
-            async for record in read(self.store, self.run_id, after=seq - 1, upto=seq):
+            async for record in Records(self.store, self.run_id, after=seq - 1, upto=seq):
                 return data_of(record), await output_of(self.store, record)
             raise BlockError(f"event {seq} of run {self.run_id} is missing", code="step_missing", retryable=False)
 

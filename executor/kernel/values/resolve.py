@@ -148,12 +148,7 @@ class _Text:
         self._parts = parts
 
     def fill(self, values: Values, path: Path, room: _Room) -> str:
-        filled: list[str] = []
-        for part in self._parts:
-            text = part if isinstance(part, str) else _rendered(values.lookup(part[0], path), part[0], part[1])
-            room.spend(len(text))
-            filled.append(text)
-        return "".join(filled)
+        return str(self.filled(values, path, room))
 
     def filled(self, values: Values, path: Path, room: _Room) -> Filled:
         text, data = "", []

@@ -131,7 +131,10 @@ def _put(variables: dict[str, Any], text: str, path: tuple[str | int, ...], valu
         value = {part: value} if isinstance(part, str) else [value]
     part = path[depth]
     if isinstance(at, dict):
-        return _put_key(at, part if isinstance(part, str) else str(part), value)
+        key = str(part)
+        old = at.get(key, MISSING)
+        at[key] = value
+        return [lambda: _void(at.pop(key)) if old is MISSING else at.__setitem__(key, old)]
     if isinstance(at, list):
         index = int(part) if isinstance(part, str) and part.isdecimal() else part
         if not isinstance(index, int):
@@ -144,15 +147,6 @@ def _put(variables: dict[str, Any], text: str, path: tuple[str | int, ...], valu
         old, at[index] = at[index], value
         return [lambda: at.__setitem__(index, old)]
     raise _failed("set", text, f"{_kind(at)} has no field {part!r}")
-
-
-def _put_key(at: dict[str, Any], key: str, value: Any) -> list[_Undo]:
-    if key in at:
-        old = at[key]
-        at[key] = value
-        return [lambda: at.__setitem__(key, old)]
-    at[key] = value
-    return [lambda: _void(at.pop(key))]
 
 
 def _delete(variables: dict[str, Any], path: tuple[str | int, ...]) -> list[_Undo]:

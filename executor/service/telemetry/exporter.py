@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 from executor.errors import CorruptJournal, StoreError
 from executor.kernel.journal.codec import data_of
 from executor.kernel.journal.projection import Entry
-from executor.kernel.journal.reader import load_plan, read
+from executor.kernel.journal.reader import Records, load_plan
 from executor.kernel.process.observe import parent_of
 from executor.kernel.process.repeated import Repeated
 from executor.kernel.process.task import BackgroundTask
@@ -79,7 +79,7 @@ class Traces(Topic):
         plan = await load_plan(self._store, row.plan_hash)
         maker = TraceMaker(_traced(row), {node.id: node.type for node in plan.nodes})
         n = 0
-        async for record in read(self._store, row.id, upto=row.seq):
+        async for record in Records(self._store, row.id, upto=row.seq):
             maker.add(Entry.of(record))
             n += 1
             if n % SLICE == 0:

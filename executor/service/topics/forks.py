@@ -29,7 +29,7 @@ from executor.kernel.core.fork import fork_point, root_of
 from executor.kernel.core.state import DECIDED, RunPhase, State
 from executor.kernel.journal.codec import Codec, data_of
 from executor.kernel.journal.given import ASKS, answers_in, below, bounds_of, is_changed_for, is_same
-from executor.kernel.journal.reader import output_of, read
+from executor.kernel.journal.reader import Records, output_of
 from executor.kernel.process.acting import present_actor
 from executor.kernel.run.links import Links
 from executor.kernel.run.new_run import new_run_id, placement_of
@@ -66,7 +66,7 @@ async def beginning(store: Store, plan: Plan, row: RunRow, seq: int) -> Copied:
     codec = Codec(plan)
     records: list[Record] = []
     events: list[e.Event] = []
-    async for record in read(store, row.id, upto=row.seq):
+    async for record in Records(store, row.id, upto=row.seq):
         records.append(record)
         events.append(codec.to_event(record))
         if record.seq > seq and fork_point(events, seq) < len(events):  # else events of the same step may follow

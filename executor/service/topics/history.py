@@ -22,7 +22,7 @@ from executor.kernel.core.explain import explain
 from executor.kernel.core.state import DECIDED, Container, ContainerKey, Scope, State, Status, Wait
 from executor.kernel.journal.codec import Codec, data_of
 from executor.kernel.journal.projection import Meaning, decision
-from executor.kernel.journal.reader import load_plan, read
+from executor.kernel.journal.reader import Records, load_plan
 from executor.kernel.read.find import existing_run
 from executor.kernel.store.run_rows import Record, RunRow
 from executor.kernel.store.topics.places import USED, PlaceRow
@@ -250,7 +250,7 @@ async def state_of(
     codec = Codec(plan)
     state = State.new(plan)
     slices = slices or Slices()
-    async for record in read(store, row.id, upto=upto):
+    async for record in Records(store, row.id, upto=upto):
         if slices.is_over:
             await slices.rest()
         event = codec.to_event(record)

@@ -23,7 +23,7 @@ from executor.kernel.core.state import State, Status
 from executor.kernel.journal.codec import Codec, data_of
 from executor.kernel.journal.given import Continued, is_same, kept
 from executor.kernel.journal.projection import decision
-from executor.kernel.journal.reader import load_plan, read
+from executor.kernel.journal.reader import Records, load_plan
 from executor.kernel.process.acting import present_actor
 from executor.kernel.read.find import existing_run, find_version
 from executor.kernel.run.move import Misfit, fit
@@ -310,7 +310,7 @@ async def _taken_over(
     store: Store, plan: Plan, run: str, routes: dict[int, str | None], again: set[int], has_new_input: bool = False
 ) -> dict[int, str | None]:
     usable = _usable_routes(plan, routes, again)
-    writes = [plan.node_index(record.node or "") async for record in read(store, run, types=("variables.patched",))]
+    writes = [plan.node_index(record.node or "") async for record in Records(store, run, types=("variables.patched",))]
     writes_again = any(number is not None and root_of(plan, number) in again for number in writes)
     return await kept(store, plan, run, usable, Continued(again, has_new_input, writes_again))
 
@@ -318,7 +318,7 @@ async def _taken_over(
 async def patches(store: Store, plan: Plan, run: str, reuse: dict[int, str | None]) -> list[Record]:
     """Return the changes of variables by the nodes that are taken over, those inside containers included, in order."""
     found: list[Record] = []
-    async for record in read(store, run, types=("variables.patched",)):
+    async for record in Records(store, run, types=("variables.patched",)):
         number = plan.node_index(record.node or "")
         if number is not None and root_of(plan, number) in reuse:
             found.append(record)
@@ -353,7 +353,7 @@ async def alone_again(store: Store, plan: Plan, run: str, key: NodeKey) -> tuple
     codec = Codec(plan)
     node, path = plan.nodes[key[1]].id, codec.path_text(key[0])
     started: int | None = None
-    async for record in read(store, run):
+    async for record in Records(store, run):
         if started is None:
             if record.type == "node.started" and (record.node, record.path) == (node, path):
                 started = record.seq
@@ -407,7 +407,7 @@ def _usable_routes(plan: Plan, routes: dict[int, str | None], again: set[int]) -
 
 async def _outcomes(store: Store, plan: Plan, run: str) -> _Outcomes:
     outcomes = _Outcomes({}, set())
-    async for record in read(store, run):
+    async for record in Records(store, run):
         number = plan.node_index(record.node) if record.node and not record.path else None
         decided = None if number is None else decision(record.type, data_of(record))
         if number is None or decided is None:

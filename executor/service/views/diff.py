@@ -16,7 +16,7 @@ from compiler.keys import join_key
 from compiler.plan import Plan
 from executor.kernel.journal.codec import data_of, key_of
 from executor.kernel.journal.projection import ASIDE, NodeState
-from executor.kernel.journal.reader import output_of, read
+from executor.kernel.journal.reader import Records, output_of
 from executor.kernel.store.run_rows import Record, RunRow
 from executor.kernel.store.topics.store import Store
 from executor.service.views import view_of
@@ -197,7 +197,7 @@ class _Side:
         self._slices = slices
 
     async def journal(self) -> AsyncGenerator[Record]:
-        async for record in read(self._store, self._row.id, upto=self._row.seq):
+        async for record in Records(self._store, self._row.id, upto=self._row.seq):
             if self._slices.is_over:
                 await self._slices.rest()
             if record.type not in ASIDE:
@@ -224,7 +224,7 @@ class _Side:
     async def nodes(self) -> dict[str, _Node]:
         projection = SlicedProjection()
         digests: dict[int, bytes] = {}  # by the event that decided a node
-        async for record in read(self._store, self._row.id, upto=self._row.seq):
+        async for record in Records(self._store, self._row.id, upto=self._row.seq):
             if self._slices.is_over:
                 await self._slices.rest()
             state = projection.apply_record(record)
@@ -242,7 +242,7 @@ class _Side:
     async def output(self, node: _Node) -> bytes | None:
         if node.scopes is not None or node.decided_seq is None:
             return _count(node.scopes)
-        record = await anext(read(self._store, self._row.id, after=node.decided_seq - 1))
+        record = await anext(Records(self._store, self._row.id, after=node.decided_seq - 1))
         return self._lasting(record, await output_of(self._store, record))
 
     def _lasting(self, record: Record, output: bytes | None) -> bytes | None:

@@ -20,7 +20,7 @@ from executor.errors import BlockError, NotFound
 from executor.kernel.core.events import ScopesOpened
 from executor.kernel.journal.codec import Codec, data_of
 from executor.kernel.journal.projection import Entry, NodeState, Status, decision
-from executor.kernel.journal.reader import output_of, read
+from executor.kernel.journal.reader import Records, output_of
 from executor.kernel.store.run_rows import Record, RunRow
 from executor.kernel.store.statements import TERMINAL
 from executor.kernel.store.topics.store import Store
@@ -106,7 +106,7 @@ async def _records(store: Store, plan: Plan, run: str, nodes: set[int], path: st
     found = [
         record
         for number in nodes
-        async for record in read(store, run, upto=upto, node=plan.nodes[number].id, path=path)
+        async for record in Records(store, run, upto=upto, node=plan.nodes[number].id, path=path)
     ]
     return sorted(found, key=lambda record: record.seq)
 
@@ -169,7 +169,7 @@ async def _values_before(
     fold = Fold(plan, values)
     opened: dict[tuple[Path, int], int] = {}
     slices = Slices()
-    async for record in read(store, row.id, upto=seq - 1):
+    async for record in Records(store, row.id, upto=seq - 1):
         if slices.is_over:
             await slices.rest()
         event = codec.to_event(record)

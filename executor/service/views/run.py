@@ -20,7 +20,7 @@ from compiler.plan import Plan
 from executor.errors import NotFound
 from executor.kernel.journal.codec import data_of
 from executor.kernel.journal.projection import NodeState, Projection
-from executor.kernel.journal.reader import output_of, read
+from executor.kernel.journal.reader import Records, output_of
 from executor.kernel.process.threads import aside
 from executor.kernel.run.imports import as_ours
 from executor.kernel.store.run_rows import Record, RunRow
@@ -41,7 +41,7 @@ async def build(
     """`records`: the journal of the run, when it is in memory."""
     outline = _Outline(store, plan)
     if records is None:
-        async for record in read(store, row.id, upto=row.seq):  # later events belong to another moment
+        async for record in Records(store, row.id, upto=row.seq):  # later events belong to another moment
             if outline.add(record):
                 await outline.rest()
     else:
@@ -172,7 +172,7 @@ _Output = tuple[Any, int | None]  # a value, or the size of one that is not show
 async def graph(store: Store, plan: Plan, row: RunRow) -> RunGraph:
     projection = SlicedProjection()
     slices = Slices()
-    async for record in read(store, row.id, upto=row.seq):
+    async for record in Records(store, row.id, upto=row.seq):
         if slices.is_over:
             await slices.rest()
         projection.apply_record(record)
