@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import re
 from base64 import b64encode
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -119,6 +120,7 @@ async def test_no_message_has_a_part_of_a_secret(
             shown += [str(run.error), str(await engine.runs.view(run.id)), *map(str, records)]
     for text in [*shown, caplog.text]:
         text = text.replace(str(blocks), "").replace("${" + name + "}", "")
+        text = re.sub("[0-9a-f]{32,}", "", text)  # ids are random, and may have some digits of a secret
         assert [part for part in parts_in(secret, text) if part not in "postgresql:// example"] == [], text
 
 

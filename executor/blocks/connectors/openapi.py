@@ -63,6 +63,10 @@ class _Found(NamedTuple):
     operation: Mapping[str, Any]
     shared: Mapping[str, Any]  # the part of its path that is for all methods
 
+    @property
+    def title(self) -> str:
+        return _text(self.operation.get("summary"), 120) or f"{self.method} {self.path}"[:120]
+
 
 class _Source:
     """A description, and how much may still be done with it. All reading of a request counts on one of these."""
@@ -205,7 +209,6 @@ def _all(source: _Source) -> Iterator[_Found]:
 
 
 def _offered(source: _Source, found: _Found) -> Offered:
-    title = _text(found.operation.get("summary"), 120) or f"{found.method} {found.path}"[:120]
     tags = found.operation.get("tags")
     tag = _text(tags[0], 80) if isinstance(tags, list) and tags else None
     problem = None
@@ -213,7 +216,7 @@ def _offered(source: _Source, found: _Found) -> Offered:
         problem = "its path has characters that an address cannot have"
     elif _content(source, found)[0] == "":
         problem = "it sends files, or a format other than JSON, forms and text"
-    return Offered(found.id, found.method, found.path, title, tag, problem)
+    return Offered(found.id, found.method, found.path, found.title, tag, problem)
 
 
 def _operation(source: _Source, found: _Found, shapes: dict[str, bytes]) -> dict[str, Any]:
@@ -241,7 +244,7 @@ def _operation(source: _Source, found: _Found, shapes: dict[str, bytes]) -> dict
 
     path = _VARIABLE.sub(variable, found.path)
     operation: dict[str, Any] = {
-        "title": _text(found.operation.get("summary"), 120) or f"{found.method} {found.path}"[:120],
+        "title": found.title,
         "method": found.method,
         "path": path,
     }
@@ -322,11 +325,8 @@ def _content(source: _Source, found: _Found) -> tuple[str | None, Any, bool]:
 def _body(source: _Source, schema: Any, needed: bool, made: _Fields) -> Any:
     """Make one field for each property of an object, else one for the whole."""
     merged = _merged(source, schema, [PARTS_MAX])
-    properties = {
-        name: its
-        for name, its in _mapping(merged.get("properties")).items()
-        if _mapping(its).get("readOnly") is not True
-    }
+    every = _mapping(merged.get("properties"))
+    properties = {name: its for name, its in every.items() if _mapping(its).get("readOnly") is not True}
     wanted = merged.get("required")
     listed = frozenset(name for name in wanted if isinstance(name, str)) if isinstance(wanted, list) else frozenset()
     plain = 0 < len(properties) <= FIELDS_MAX - len(made.fields) and not any(

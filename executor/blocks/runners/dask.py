@@ -155,7 +155,9 @@ class DaskRunner:
             return
         if message.get("begun"):
             waiting.is_called = True
-            self._permit(message["key"])
+            if self._client is not None:  # if this does not arrive, the call is lost with the scheduler
+                permitting = _permit(self._client, message["key"])
+                asyncio.run_coroutine_threadsafe(permitting, self._client.loop.asyncio_loop)
             waiting.begun.set()
             return
         if message.get("lost"):
@@ -167,12 +169,6 @@ class DaskRunner:
             waiting.listener.log(report.value)
         elif report.kind == "emit":
             waiting.listener.emit(report.value)
-
-    def _permit(self, key: list[Any]) -> None:
-        """Permit the function to be called. If this does not arrive, the call is lost with the scheduler."""
-        if self._client is not None:
-            permitting = _permit(self._client, key)
-            asyncio.run_coroutine_threadsafe(permitting, self._client.loop.asyncio_loop)
 
 
 def is_news(record: logging.LogRecord) -> bool:

@@ -126,8 +126,7 @@ def _unicode(text: str) -> str:
 
 
 class _Pipes:
-    """The pipes to the server. Threads of a function may use them side by side, and may outlive it: between two calls,
-    `is_open` is false, and nothing is sent."""
+    """The pipes to the server."""
 
     def __init__(self) -> None:
         self.calls, self._answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
@@ -135,41 +134,50 @@ class _Pipes:
         self._null = os.open(os.devnull, os.O_RDWR)
         os.dup2(self._null, 0)
         os.dup2(2, 1)
-        os.register_at_fork(after_in_child=self.close)
-        self._lock = threading.Lock()
-        self.is_open = False
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(after_in_child=self.close)
 
     def close(self) -> None:
         """Close the pipes in a fork of this process: else they would stay open when this one has ended."""
         for file in (self.calls, self._answers):
             os.dup2(self._null, file.fileno())
 
-    def write(self, message: bytes, *, is_open: bool) -> None:
-        with self._lock:
-            self.is_open = is_open
-            self._write(message)
+    def write(self, message: bytes) -> None:
+        self._answers.write(message + b"\n")
+        self._answers.flush()
+
+
+class _PipeVoice:
+    """Threads of a function may use it side by side, and may outlive the call: then nothing is sent, as another call
+    has the pipes."""
+
+    def __init__(self, pipes: _Pipes) -> None:
+        self._pipes = pipes
+        self._lock = threading.Lock()
+        self._is_over = False
 
     def report(self, report: Report) -> None:
         with self._lock:
-            if self.is_open:
-                self._write(encode(report))
+            if not self._is_over:
+                self._pipes.write(encode(report))
 
     def ask(self, report: Report) -> None:
         with self._lock:
-            if not self.is_open:
+            if self._is_over:
                 message = "the attempt has ended: its checkpoint was not stored"
                 raise BlockError(message, code="attempt_over")
-            self._write(encode(report))
-            answer = self.calls.readline()
+            self._pipes.write(encode(report))
+            answer = self._pipes.calls.readline()
         if not answer:
             raise ConnectionError("the server has ended")
         failure = msgspec.json.decode(answer, type=Failure | None)
         if failure is not None:
             raise error_of(failure)
 
-    def _write(self, message: bytes) -> None:
-        self._answers.write(message + b"\n")
-        self._answers.flush()
+    def end(self, answer: bytes) -> None:
+        with self._lock:
+            self._is_over = True
+            self._pipes.write(answer)
 
 
 def main() -> None:
@@ -182,9 +190,10 @@ def main() -> None:
     pipes = _Pipes()
     sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]  # it is that of the interpreter
     spawn.prepare(json.loads(sys.argv[2]))
-    pipes.write(encode(Answer()), is_open=False)
+    pipes.write(encode(Answer()))
     while call := pipes.calls.readline():
+        voice = _PipeVoice(pipes)
         # The server is notified before the function or its module is touched: else it would be in doubt about the call
         # of a lost child.
-        pipes.write(encode(Report("begun")), is_open=True)
-        pipes.write(carry_out(call, pipes), is_open=False)
+        voice.report(Report("begun"))
+        voice.end(carry_out(call, voice))

@@ -65,6 +65,13 @@ async def test_a_function_speaks_from_there(runner: ProcessRunner) -> None:
         await runner.call(call(work.evaluate, "ctx"), heard)
 
 
+async def test_a_thread_that_outlives_its_call_has_no_part_in_the_next(runner: ProcessRunner) -> None:
+    heard = Heard()
+    await runner.call(call(work.leave_a_thread, "ctx"), heard)
+    assert await runner.call(call(work.release), heard) == ["attempt_over"]
+    assert (heard.lines, heard.kept) == ([], [])
+
+
 async def test_what_a_function_raises_comes_back(runner: ProcessRunner) -> None:
     for function, code, retryable in ((work.leave, "function_failed", True), (work.not_json, "payload_invalid", False)):
         with pytest.raises(BlockError) as failed:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import threading
 import time
 from pathlib import Path
 from typing import Any
 
+from executor.errors import BlockError
 from executor.kernel.handler.base import context
 
 
@@ -80,3 +82,29 @@ def spin(ms: int, n: int = 0) -> int:
 
 def evaluate(ctx: Any) -> None:
     ctx.evaluate([])
+
+
+_released = threading.Event()
+_left: list[threading.Thread] = []
+_said: list[str] = []
+
+
+def leave_a_thread(ctx: Any) -> None:
+    """Leaves a thread that goes on when `release` is called."""
+
+    def body() -> None:
+        _released.wait(60)
+        ctx.log("late")
+        try:
+            ctx.checkpoint_from_thread("late")
+        except BlockError as error:
+            _said.append(error.code)
+
+    _left.append(threading.Thread(target=body))
+    _left[0].start()
+
+
+def release() -> list[str]:
+    _released.set()
+    _left[0].join(60)
+    return _said
