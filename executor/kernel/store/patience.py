@@ -39,7 +39,6 @@ def patience(seconds: float) -> Iterator[None]:
 
 
 def patience_s() -> float | None:
-    """Return the patience of the present caller in seconds, or None if it has no bound of its own."""
     found = _patience.get()
     if found is None:
         return None

@@ -45,7 +45,6 @@ class ReadOnlyStore(Store):
         self._codes: dict[str, tuple[str, int]] = {}
 
     async def open(self) -> None:
-        """Raises ReadOnly if the database would have to be changed first."""
         await asyncio.to_thread(self._check_schema)
         await self._readers.open()
         self._store.note_opened()

@@ -223,7 +223,6 @@ class Appended(Struct, frozen=True, gc=False):
 
 
 def new_row(run: NewRun, root: str | None) -> RunRow:
-    """Return the row of a run that was just created. `root` is the root of the family of its parent."""
     return RunRow(
         id=run.id,
         workflow=run.workflow,

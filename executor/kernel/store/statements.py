@@ -149,7 +149,6 @@ def those_of(*conditions: tuple[str, object]) -> str:
 
 
 def as_list(values: Sequence[str | int | Sequence[str | int]]) -> str:
-    """Return the parameter of a list."""
     return msgspec.json.encode(values).decode()
 
 

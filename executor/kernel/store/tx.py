@@ -55,7 +55,6 @@ class Tx(ABC):
     def rows(self, sql: str, values: Values = ()) -> list[Row]: ...
 
     def row(self, sql: str, values: Values = ()) -> Row:
-        """Return the row of a statement that always has one."""
         (row,) = self.rows(sql, values)
         return row
 
@@ -63,7 +62,6 @@ class Tx(ABC):
         return [as_struct(kind, row) for row in self.rows(sql, values)]
 
     def fetch_one(self, kind: type[T], sql: str, values: Values = ()) -> T | None:
-        """Return the first row, or None if there is none."""
         found = self.rows(sql, values)
         return as_struct(kind, found[0]) if found else None
 
@@ -126,7 +124,6 @@ class Readers(ABC):
     async def all(self, sql: str, values: Values = ()) -> list[Row]: ...
 
     async def one(self, sql: str, values: Values = ()) -> Row | None:
-        """Return the only row, or None. For statements that give at most one."""
         rows = await self.all(sql, values)
         assert len(rows) <= 1
         return rows[0] if rows else None

@@ -157,7 +157,6 @@ class GroupWriter(ABC):
             raise
 
     def stop_retrying(self) -> None:
-        """See Store.stop_retrying."""
         self._no_retries = True
 
     async def close(self) -> None:
@@ -193,7 +192,6 @@ class GroupWriter(ABC):
         return future
 
     def _answer_late(self, future: asyncio.Future[Any]) -> None:
-        """Handle a request whose patience has ended."""
         if future.done():
             return
         if time.monotonic() < self._answered_s + SILENT_S:
@@ -266,7 +264,6 @@ class GroupWriter(ABC):
     # --- to the thread
 
     def _wake(self) -> None:
-        """There is something to do besides items."""
         self._queue.put([])
 
     # --- what each database has of its own; on the writer's thread

@@ -59,8 +59,6 @@ class CommitUncertain(Exception):
 
 
 class _BoolDumper(psycopg.adapt.Dumper):
-    """Switches are 0 or 1, as on every database."""
-
     oid = Int8Dumper.oid
 
     def dump(self, obj: Any) -> bytes:
@@ -122,7 +120,6 @@ class Tx(BaseTx):
         self.send(LOCK_HEAD, {"run": run})
 
     def append_later(self, run: str, epoch: int, after: int, batches: Sequence[Batch]) -> None:
-        """Raises Fenced."""
         fence = {"run": run, "epoch": epoch, "after": after, "seq": batches[-1].seq}
         found = self.ask(ADVANCE_HEAD, fence).fetchone()
         if found is None:
@@ -258,7 +255,6 @@ class Session:
             self.drop()
 
     def drop(self) -> None:
-        """Close the session whatever state it is in; an open transaction is rolled back by that."""
         connection, self._connection = self._connection, None
         if connection is not None:
             with suppress(psycopg.Error):

@@ -166,7 +166,6 @@ class Days:
         return [part_of(row) for row in await self._rows(PARTS)]
 
     async def clear(self) -> bool:
-        """Finish what processes left that were killed. False: another session is in the way."""
         try:
             for part in await self.parts():
                 if part.pending:

@@ -25,7 +25,6 @@ NOT_STORABLE: Final = (None, "22021", "22P05")  # psycopg raises it without aski
 
 
 def message_of(error: BaseException) -> str:
-    """Return its message, on one line."""
     return " ".join(str(error).split())
 
 

@@ -49,7 +49,6 @@ def prepare_where_kept(connection: psycopg.Connection[Any]) -> None:
 
 
 async def prepare_where_kept_async(connection: psycopg.AsyncConnection[Any]) -> None:
-    """The same."""
     if await (await connection.execute(BACKEND)).fetchall() == [(connection.info.backend_pid,)]:
         return
     await connection.execute("BEGIN")

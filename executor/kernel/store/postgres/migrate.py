@@ -46,7 +46,6 @@ def migrate(session: Session, migrations: Sequence[Migration]) -> int:
 
 
 def _version(tx: Tx) -> int:
-    """0: the database is empty. Raises ForeignDatabase, SchemaUnreleased."""
     if tx.row(HAS_VERSION)[0]:
         return released("the database", *tx.row(VERSION))
     if tx.row(HAS_TABLES)[0]:
@@ -58,7 +57,6 @@ def _version(tx: Tx) -> int:
 
 
 def released(name: str, version: int, is_released: bool) -> int:
-    """Return the version in a row of VERSION. Raises SchemaUnreleased."""
     if not is_released:
         raise SchemaUnreleased(name, version, UNRELEASED_MIN)
     return version

@@ -47,7 +47,6 @@ class Part(Struct, frozen=True):
 
 
 def part_of(row: Row) -> Part:
-    """`row`: of PARTS."""
     name, bound, comment, pending = row
     found = _BOUND.fullmatch(bound)
     assert found is not None, bound

@@ -192,7 +192,6 @@ class _Limit:
         return now_s >= self._at_last_s or (now_s >= self._until_s and is_silent)
 
     def left_s(self) -> float:
-        """Return the seconds until it may be over."""
         return max(self._until_s - time.monotonic(), SILENT_S / 4)
 
     def failure(self, error: psycopg.Error | None) -> DatabaseUnavailable:

@@ -61,7 +61,6 @@ REFERENCES = (
 
 
 def open_reading(address: str) -> PostgresReading:
-    """Raises DatabaseUnavailable."""
     check_address("WEFT_DB or --db", address)
     with _unavailable():
         connection = psycopg.connect(reachable(address), autocommit=True, prepare_threshold=None)
@@ -77,7 +76,6 @@ def write_beside(address: str, sql: str, values: Values) -> None:
 
 
 def name_of(address: str) -> str:
-    """Without user and password."""
     parts = conninfo_to_dict(address)
     return f"PostgreSQL database {parts.get('dbname') or parts.get('user') or ''} at {parts.get('host') or 'localhost'}"
 
@@ -192,7 +190,6 @@ def _as_bytes(name: str, kind: str) -> str:
 
 @contextmanager
 def _unavailable() -> Iterator[None]:
-    """Errors of the database as DatabaseUnavailable."""
     try:
         yield
     except psycopg.Error as error:

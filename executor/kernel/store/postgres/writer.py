@@ -132,7 +132,6 @@ class Writer(GroupWriter):
         raise DatabaseUnavailable(f"a commit failed, and it is unknown whether it is on disk: {failure}") from failure
 
     def _newest_messages(self, posted: dict[str, int]) -> Mapping[str, int]:
-        """`posted`: how many each of these runs has had. One that is no longer there is not among them."""
         try:
             return newest_messages(self._session.connection, list(posted))
         except psycopg.Error:

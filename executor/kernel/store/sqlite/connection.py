@@ -54,7 +54,6 @@ class Identity:
         self._log = None
 
     def check(self) -> None:
-        """Raises DatabaseReplaced."""
         if self._file is None:
             return
         if _inode(self._path) != self._file:
@@ -78,7 +77,6 @@ class Identity:
 
 
 def _inode(path: str) -> Inode | None:
-    """Return device and inode of a path, or None if nothing is there."""
     try:
         found = os.stat(path)
     except OSError:
@@ -134,7 +132,6 @@ class Tx(BaseTx):
 
     @property
     def changes(self) -> int:
-        """Rows changed so far, those to be written included."""
         return self._bare.total_changes - self._before + len(self._later)
 
     def rows(self, sql: str, values: Values = ()) -> list[Row]:
@@ -181,7 +178,6 @@ class Tx(BaseTx):
             self.proof = run, batches[0].seq, batches[0].checksum
 
     def write_appends(self) -> None:
-        """Raises Stale."""
         later, self._later = self._later, []
         if later and self._bare.executemany(ADD_FENCED, later).rowcount != len(later):
             raise Stale(later[0][6], len(later))
@@ -263,7 +259,6 @@ class Database:
         self.fault(f"tx.{name}.after_commit")
 
     def _lasted(self, commit_s: float) -> None:
-        """One that stalls counts for a few commits."""
         self.commit_s += (commit_s - self.commit_s) / 4
 
     def another(self) -> sqlite3.Connection:
@@ -368,7 +363,6 @@ def is_full(path: str) -> bool:
 
 
 def sync_directory(path: str) -> None:
-    """Put the names in the directory of `path` on disk."""
     if os.name == "nt":
         return  # directories cannot be synced there
     directory = os.open(os.path.dirname(os.path.abspath(path)), os.O_RDONLY)

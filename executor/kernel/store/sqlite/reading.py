@@ -30,7 +30,6 @@ def open_read_only(path: str | os.PathLike[str], busy_timeout_ms: int = 5_000) -
 
 
 def open_reading(path: str | os.PathLike[str]) -> SQLiteReading:
-    """Raises as `open_read_only`."""
     return SQLiteReading(open_read_only(path), os.fspath(path))
 
 

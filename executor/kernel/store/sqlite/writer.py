@@ -47,8 +47,6 @@ PING_WRITE = "UPDATE writers SET last_group = last_group WHERE rowid = (SELECT m
 
 
 class Stats(StoreStats):
-    """`rows` are rows inserted, updated or deleted."""
-
     rows: int = 0
     checkpoints: int = 0
 
@@ -80,7 +78,6 @@ class Writer(GroupWriter):
     # --- on the writer's thread, but for `_write` and `_count`, which `_commit_here` calls on that of the loop
 
     def _prepare(self) -> Exception | None:
-        """Open, migrate, register this writer. Returns what went wrong."""
         retries = 0
         while True:
             try:

@@ -136,7 +136,6 @@ def message_id(channel: str, target: str, last_ms: int | None) -> str:
 
 
 async def next_alert_ms(readers: Readers) -> int | None:
-    """Return when the next alert or message is due, or None."""
     return await readers.value(int, NEXT_DUE)
 
 

@@ -44,8 +44,6 @@ EVERY_ROW: Final = AuditFilter()
 
 
 class AuditHead(Struct, frozen=True):
-    """The number and the hash of the last row."""
-
     n: int
     hash: str
 
@@ -111,7 +109,6 @@ def add(tx: Tx, act: Act) -> None:
 
 
 async def read_audit(readers: Readers, after: int = 0, limit: int = 1_000) -> list[AuditRow]:
-    """Return audit rows in order."""
     return await readers.fetch(AuditRow, READ, {"after": after, "limit": limit})
 
 
@@ -128,10 +125,8 @@ async def list_audit(
 
 
 def _literally(text: str) -> str:
-    """Escape a text for LIKE."""
     return re.sub(r"([\\%_])", r"\\\1", text)
 
 
 async def audit_head(readers: Readers) -> AuditHead | None:
-    """Return the head, or None if no row was ever written."""
     return await readers.fetch_one(AuditHead, HEAD)

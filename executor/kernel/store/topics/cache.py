@@ -44,7 +44,6 @@ async def find_cached(readers: Readers, key: str, now_ms: int) -> CacheRow | Non
 
 
 def put_cached(tx: Tx, rows: Sequence[CacheRow]) -> None:
-    """Part of an append."""
     for row in rows:
         tx.run(PUT, msgspec.structs.asdict(row))
 

@@ -246,7 +246,6 @@ def _resumed(tx: Tx, row: RunRow) -> Resumed:
 
 
 def _find_any(tx: Tx, now_ms: int, limit: int, pools: Mapping[str, str]) -> list[Found]:
-    """Find runs to claim. `pools` have the key after which each begins."""
     names = as_list(list(pools))
     lapsed = _find_lapsed(tx, LAPSED_IN_ORDER, {"now": now_ms, "pools": names, "limit": limit})
     tx.run(MAKE_READY, {"now": now_ms, "pools": names})
@@ -258,7 +257,6 @@ def _find_any(tx: Tx, now_ms: int, limit: int, pools: Mapping[str, str]) -> list
 
 
 def _find_one(tx: Tx, now_ms: int, run_id: str, pools: Collection[str]) -> list[Found]:
-    """If it is claimable."""
     values = {"now": now_ms, "pools": as_list(list(pools)), "id": run_id}
     return tx.fetch(Found, FIND_FREE, values) or _find_lapsed(tx, LAPSED_OF_RUN, values)
 

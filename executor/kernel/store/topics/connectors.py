@@ -35,12 +35,10 @@ def put_connector(tx: Tx, row: ConnectorRow) -> bool:
 
 
 async def connector_hashes(readers: Readers) -> dict[str, str]:
-    """Return hashes by service."""
     return dict(await readers.all("SELECT service, hash FROM connectors"))
 
 
 async def get_connectors(readers: Readers, services: Sequence[str]) -> list[ConnectorRow]:
-    """Return those of these services that exist, by service."""
     return await readers.fetch(ConnectorRow, GET, {"services": as_list(services)})
 
 

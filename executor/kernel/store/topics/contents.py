@@ -27,7 +27,6 @@ USED_EVERY_MS: Final = 600_000  # so often the use of a plan, document or blob i
 
 
 def _add(table: str, column: str) -> str:
-    """By hash: the same bytes."""
     return f"""INSERT INTO {table} (hash, {column}, used_at_ms) VALUES (:hash, :content, :now)
 ON CONFLICT (hash) DO UPDATE SET used_at_ms = excluded.used_at_ms WHERE {table}.used_at_ms < :now - {USED_EVERY_MS}"""
 
@@ -65,7 +64,6 @@ def add_document(tx: Tx, hash: str, document: bytes, now_ms: int) -> None:
 
 
 def use_document(tx: Tx, hash: str, now_ms: int) -> None:
-    """It is there already."""
     do_once(tx, USE_DOCUMENT, hash, {"hash": hash, "now": now_ms})
 
 
@@ -74,7 +72,6 @@ def add_blob(tx: Tx, hash: str, content: bytes, now_ms: int) -> None:
 
 
 def add_blob_ref(tx: Tx, run_id: str, hash: str) -> None:
-    """The run needs the blob from now on."""
     tx.do(ADD_BLOB_REF, {"run": run_id, "hash": hash})
 
 
@@ -96,7 +93,6 @@ class FileHead(Struct, frozen=True):
 
 
 def key_of(kind: Literal["file", "part"], content: bytes) -> str:
-    """Return the key of its row."""
     return f"{kind}_{hashlib.sha256(content).hexdigest()}"
 
 
@@ -173,13 +169,11 @@ def hold(tx: Tx, ids: Sequence[str], run: str | None, now_ms: int) -> list[str]:
 
 
 async def files_of_run(readers: Readers, run_id: str, ids: Sequence[str]) -> list[str]:
-    """Return those of these files that the run holds."""
     held = {hash for (hash,) in await readers.all(HELD_BY_RUN, {"run": run_id, "ids": as_list(ids)})}
     return [id for id in ids if id in held]
 
 
 async def holds_file(readers: Readers, id: str, workflows: Sequence[str]) -> bool:
-    """Returns True if a run of one of these workflows holds the file."""
     return await readers.one(HELD_BY, {"id": id, "workflows": as_list(workflows)}) is not None
 
 

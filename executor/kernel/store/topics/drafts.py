@@ -102,7 +102,6 @@ def rebase_draft(tx: Tx, id: str, rev: int, workflow: str, version: int) -> Draf
 
 
 def unbase_drafts(tx: Tx, workflow: str) -> None:
-    """Part of deleting a workflow: they are based on nothing from then on."""
     tx.run(UNBASE_DRAFTS, {"name": workflow})
 
 

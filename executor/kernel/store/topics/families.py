@@ -10,8 +10,6 @@ from executor.kernel.store.tx import Readers, Tx
 
 
 class FamilyMax(Struct, frozen=True):
-    """The most runs that there may be below one root."""
-
     open: int = 10_000
     runs: int = 100_000
 
@@ -39,7 +37,6 @@ class ChildRow(Struct, frozen=True):
 
 
 def check_room(family: FamilyRow, more: int, most: FamilyMax) -> None:
-    """Raises LimitExceeded."""
     if family.open + more > most.open:
         raise LimitExceeded(
             f"more than {most.open:,} runs would be open below one run",
@@ -91,7 +88,6 @@ async def get_family(readers: Readers, root_id: str) -> FamilyRow | None:
 
 
 async def list_children(readers: Readers, run_id: str, limit: int = 200) -> list[ChildRow]:
-    """Newest first (created_at, id)."""
     return await readers.fetch(ChildRow, CHILDREN, {"run": run_id, "limit": limit})
 
 
@@ -114,17 +110,14 @@ def check_family(tx: Tx, run_id: str, children: int, most: FamilyMax) -> None:
 
 
 def root_of(tx: Tx, parent: str) -> str:
-    """Return the root of the family that the children of this run are in."""
     return next((str(root) for (root,) in tx.rows(ROOT_OF, {"run": parent})), parent)
 
 
 def add_to_family(tx: Tx, root: str, children: int) -> None:
-    """Part of creating children."""
     tx.do(ADD_TO_FAMILY, {"root": root, "more": children})
 
 
 def append_to_family(tx: Tx, root: str | None, run_id: str, output_bytes: int, finished: bool) -> FamilyRow | None:
-    """Part of an append."""
     if root is None:
         return None
     if not (finished or output_bytes):

@@ -76,13 +76,11 @@ def _post(tx: Tx, run_id: str, message: bytes, now_ms: int, wake: str, plan: str
 
 
 def delete_messages(tx: Tx, run_id: str, numbers: Sequence[int]) -> None:
-    """Part of an append: these are in the journal now."""
     for n in numbers:
         tx.do(DELETE_MESSAGE, {"run": run_id, "n": n})
 
 
 def delete_all_messages(tx: Tx, run_id: str) -> None:
-    """Part of the append that ends the run."""
     if _has_messages(tx):
         tx.do(DELETE_MESSAGES, {"run": run_id})
 
@@ -118,7 +116,6 @@ SIGNALS_PAGE = " ORDER BY seq LIMIT :limit"
 
 
 async def unconsumed_signals(readers: Readers, run_id: str) -> list[SignalRow]:
-    """In order of arrival."""
     return await readers.fetch(SignalRow, SIGNALS_UNCONSUMED, {"run": run_id})
 
 
@@ -164,12 +161,10 @@ def post_signal(
 
 
 def add_signals(tx: Tx, signals: Sequence[SignalRow]) -> None:
-    """Part of creating a run."""
     for signal in signals:
         tx.do(ADD_SIGNAL, msgspec.structs.asdict(signal))
 
 
 def consume_signals(tx: Tx, run_id: str, consumed: Sequence[tuple[int, str]]) -> None:
-    """Part of an append: the number of each signal, and what consumed it."""
     for seq, consumer in consumed:
         tx.do(CONSUME_SIGNAL, {"run": run_id, "seq": seq, "consumer": consumer})

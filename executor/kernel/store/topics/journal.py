@@ -152,7 +152,6 @@ def append(tx: Tx, change: Append) -> Appended:
 
 
 def _add_rows(tx: Tx, number: int, change: Append) -> None:
-    """Write the rows of an append beside its events, for the run `number` and for others."""
     run = change.run_id
     if change.places is not None:
         leave_places(tx, number, change.epoch + (change.status in TERMINAL), change.places)
@@ -186,7 +185,6 @@ def _add_rows(tx: Tx, number: int, change: Append) -> None:
 
 
 async def read_events(readers: Readers, run_id: str, after: int = 0, limit: int = 10_000) -> list[Record]:
-    """Return events in seq order."""
     if limit <= 0:
         return []
     rows = await readers.all(JOURNAL, {"run": run_id, "after": after, "upto": after + limit})
@@ -210,7 +208,6 @@ async def find_events(readers: Readers, run_id: str, where: EventFilter) -> tupl
 
 
 async def _find_types(readers: Readers, run_id: str, where: EventFilter) -> tuple[list[int], int]:
-    """The numbers of the events of a page, and the count of all."""
     types = list(dict.fromkeys(where.types))
     found = f"({' + '.join(_OF_TYPE.format(i) for i in range(len(types)))})"
     has = " OR ".join(f"$has(b.head, :type_{i})" for i in range(len(types)))
@@ -229,7 +226,6 @@ async def _find_types(readers: Readers, run_id: str, where: EventFilter) -> tupl
 
 
 async def _find(readers: Readers, run_id: str, where: EventFilter) -> tuple[list[int], int]:
-    """The same for any filter."""
     has_types = where.types or None
     of_types = " OR ".join(f"$has(b.head, :type_text_{i})" for i in range(len(where.types)))
     found = FIND + those_of(

@@ -26,8 +26,6 @@ from executor.kernel.store.tx import Readers, Tx
 
 
 class Full(Struct, frozen=True):
-    """The limit that a run waits for."""
-
     key: str
     held: int
     at_most: int
@@ -113,8 +111,6 @@ def admit(tx: Tx, found: Sequence[Found], now_ms: int) -> list[int]:
 
 
 class _Places:
-    """The places of the keys of some runs."""
-
     def __init__(self, tx: Tx, limits: dict[int, dict[str, float]]) -> None:
         self._tx = tx
         keys = sorted({key for wanted in limits.values() for key in wanted})
@@ -127,7 +123,6 @@ class _Places:
             self._has = {(key, n) for key, n in tx.rows(HELD_BY_RUNS, {"numbers": as_list(list(limits))})}
 
     def full(self, n: int, wanted: dict[str, float]) -> str | None:
-        """Return the first key without a place for this run."""
         for key, at_most in wanted.items():
             if (key, n) not in self._has and self._held.get(key, 0) >= at_most:
                 return key

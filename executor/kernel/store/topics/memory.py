@@ -96,7 +96,6 @@ def forget(tx: Tx, conversation: Conversation) -> int:
 
 
 def forget_workflow(tx: Tx, workflow: str) -> None:
-    """Part of deleting a workflow: what it remembered by itself."""
     tx.run("DELETE FROM agent_memory WHERE workflow = :workflow", {"workflow": workflow})
 
 

@@ -130,7 +130,6 @@ def record_notification(
 
 
 async def next_notification_ms(readers: Readers) -> int | None:
-    """Return when the next one is due, or None if there is none to send."""
     return await readers.value(
         int, "SELECT due_at_ms FROM notifications WHERE status = 'pending' ORDER BY due_at_ms LIMIT 1"
     )
@@ -142,6 +141,5 @@ async def list_notifications(readers: Readers, waits: Sequence[tuple[str, str]])
 
 
 def add_notifications(tx: Tx, notifications: Sequence[NotificationRow]) -> None:
-    """Part of an append."""
     for row in notifications:
         tx.run(insert("notifications", NotificationRow), asdict(row))

@@ -89,7 +89,6 @@ def identify(tx: Tx, id: str, identity: str) -> bool:
 
 
 async def list_users(readers: Readers) -> list[UserRow]:
-    """Return users by id."""
     return await readers.fetch(UserRow, f"SELECT {USER} FROM users ORDER BY id")
 
 
@@ -133,12 +132,10 @@ async def get_token(readers: Readers, id: str) -> TokenRow | None:
 
 
 async def list_tokens(readers: Readers) -> list[TokenRow]:
-    """Return tokens by the time they were made, and id."""
     return await readers.fetch(TokenRow, f"SELECT {TOKENS} FROM api_tokens ORDER BY created_at_ms, id")
 
 
 def use_token(tx: Tx, id: str, now_ms: int) -> None:
-    """Note that a token was used now; the time only grows."""
     tx.run(USE, {"id": id, "now": now_ms})
 
 
@@ -172,7 +169,6 @@ async def get_session(readers: Readers, hash: str) -> SessionRow | None:
 
 
 async def list_sessions(readers: Readers) -> list[SessionRow]:
-    """Seen last first."""
     return await readers.fetch(SessionRow, f"SELECT {SESSION} FROM sessions ORDER BY seen_at_ms DESC, hash")
 
 
@@ -193,6 +189,5 @@ def delete_session(tx: Tx, hash: str) -> bool:
 
 
 def delete_sessions(tx: Tx, user_id: str | None = None) -> int:
-    """Delete all sessions, or those of a user."""
     of_user = "" if user_id is None else " WHERE user_id = :id"
     return tx.run(f"DELETE FROM sessions{of_user}", {"id": user_id})

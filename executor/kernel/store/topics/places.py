@@ -133,7 +133,6 @@ def assign_places(tx: Tx, asker: str, keys: Sequence[str]) -> Assigned:
 
 
 def _assign(tx: Tx, asker: str, keys: Sequence[str]) -> tuple[list[int], bool, list[str]]:
-    """Numbers of the asker's places, whether there are others, and keys to look at again."""
     wanted = [f"{_LOCKED_AS}{key}" for key in keys]
     locked = {key.removeprefix(_LOCKED_AS) for (key,) in tx.rows(LOCK_KEYS, {"keys": as_list(wanted)})}
     again = [key for key in keys if key not in locked]

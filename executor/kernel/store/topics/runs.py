@@ -100,7 +100,6 @@ async def last_seqs(readers: Readers, run_ids: Sequence[str]) -> dict[str, int]:
 
 
 async def output_bytes(readers: Readers, run_id: str) -> int:
-    """Return the bytes of all outputs in its journal."""
     return await readers.value(int, OUTPUT_BYTES, {"id": run_id}) or 0
 
 
@@ -141,7 +140,6 @@ def create_next(tx: Tx, run: NewRun, before: str, priority: int) -> None:
 
 
 def _first_run(tx: Tx, run: NewRun) -> RunRow | None:
-    """With the same idempotency key."""
     if run.idempotency_key is None:
         return None
     key = {"workflow": run.workflow, "key": run.idempotency_key}
@@ -210,7 +208,6 @@ def _add_head(tx: Tx, number: int, run: NewRun, owner: str | None) -> None:
 
 
 def details(run: NewRun, root: str | None) -> dict[str, Any]:
-    """The values of a row of `run_details`."""
     return {
         "id": run.id,
         "workflow": run.workflow,
@@ -264,7 +261,6 @@ def check_sources(tx: Tx, runs: tuple[str, ...]) -> None:
 
 
 def move_run(tx: Tx, run: str, move: Move | None, now_ms: int) -> None:
-    """Part of an append."""
     if move is not None:
         put_plan(tx, move.plan_hash, move.plan, now_ms)
         tx.do(MOVE_RUN, {"id": run, "plan": move.plan_hash, "version": move.version})

@@ -50,8 +50,6 @@ class ScheduleRow(Struct, frozen=True):
 
 
 class FireRow(Struct, frozen=True):
-    """The outcome of the fire time `due_ms`, at `at_ms`."""
-
     due_ms: int
     at_ms: int
     outcome: FireOutcome
@@ -173,7 +171,6 @@ async def get_schedule(readers: Readers, id: str) -> ScheduleRow | None:
 
 
 async def list_schedules(readers: Readers, workflow: str | None = None, limit: int = 1_000) -> list[ScheduleRow]:
-    """By id."""
     query = SCHEDULES if workflow is None else SCHEDULES_OF
     return await readers.fetch(ScheduleRow, query, {"workflow": workflow, "limit": limit})
 
@@ -191,7 +188,6 @@ async def next_schedule_ms(readers: Readers) -> tuple[int | None, bool]:
 
 
 async def list_fires(readers: Readers, schedule_id: str, limit: int = FIRES_KEPT) -> list[FireRow]:
-    """Newest first."""
     return await readers.fetch(FireRow, FIRES, {"id": schedule_id, "limit": limit})
 
 
@@ -216,7 +212,6 @@ def switch_schedule(
 
 
 def delete_schedule(tx: Tx, id: str) -> bool:
-    """Delete a schedule; its runs stay."""
     deleted = tx.run("DELETE FROM schedules WHERE id = :id", {"id": id}) == 1
     tx.run(DELETE_FIRES, {"id": id})
     return deleted
@@ -252,7 +247,6 @@ def fire(tx: Tx, fire: Fire) -> Fired | None:
 
 
 def delete_schedules_of(tx: Tx, workflow: str) -> int:
-    """Part of deleting a workflow. Returns how many there were."""
     ids = tx.rows("DELETE FROM schedules WHERE workflow = :workflow RETURNING id", {"workflow": workflow})
     for (id,) in ids:
         tx.run(DELETE_FIRES, {"id": id})

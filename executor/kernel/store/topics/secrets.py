@@ -61,12 +61,10 @@ _texts = msgspec.json.Decoder(tuple[str, ...]).decode
 
 
 async def get_secrets(readers: Readers, names: Sequence[str]) -> list[SecretRow]:
-    """Return those of these secrets that exist, by name."""
     return [_row(row) for row in await readers.all(GET, {"names": as_list(names)})]
 
 
 async def list_secrets(readers: Readers) -> list[SecretRow]:
-    """Return all secrets, by name."""
     return [_row(row) for row in await readers.all(LIST)]
 
 
@@ -140,7 +138,6 @@ SELECT {WAIT} FROM waits
 
 
 async def list_keys(readers: Readers) -> list[KeyRow]:
-    """Return keys by id."""
     return await readers.fetch(KeyRow, f"SELECT {columns(KeyRow)} FROM secret_keys ORDER BY id")
 
 

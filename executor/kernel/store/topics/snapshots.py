@@ -40,7 +40,6 @@ async def get_snapshot(readers: Readers, run_id: str) -> SnapshotRow | None:
 
 
 def put_snapshot(tx: Tx, run: str, row: SnapshotRow) -> None:
-    """Part of an append or a release."""
     check_length(run, row)
     tx.do(PUT, {"id": run, **msgspec.structs.asdict(row)})
 
@@ -61,7 +60,6 @@ def delete_snapshot(tx: Tx, number: int, seq: int) -> None:
 
 
 def delete_snapshots(tx: Tx) -> int:
-    """Delete all of them. Returns how many there were."""
     return tx.run("DELETE FROM snapshots")
 
 
@@ -87,7 +85,6 @@ async def get_checkpoint(readers: Readers, run_id: str, node: str) -> Checkpoint
 
 
 def put_checkpoint(tx: Tx, epoch: int, row: CheckpointRow) -> None:
-    """Replace the one before. Raises Fenced."""
     if tx.run(HOLD_RUN, {"id": row.run_id, "epoch": epoch}) != 1:
         raise Fenced(f"run {row.run_id}: epoch {epoch} is no longer current", run=row.run_id)
     tx.run(PUT_CHECKPOINT, msgspec.structs.asdict(row))

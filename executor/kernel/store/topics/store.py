@@ -255,7 +255,6 @@ class Store(Backed, ABC):
         return await self._writer.submit(outbox.claim_notifications, now_ms, lease_ms, limit)
 
     async def group_alerts(self, now_ms: int, every_ms: int) -> int:
-        """A reader finds out that none is due."""
         if await self._readers.one(alerts.IS_ANY_DUE, {"now": now_ms}) is None:
             return 0
         return await self._writer.submit(alerts.group_alerts, now_ms, every_ms)

@@ -24,8 +24,6 @@ class Removable(Struct, frozen=True):
 
 
 class Orphans(Struct, frozen=True):
-    """The counts of what was deleted."""
-
     plans: int = 0
     documents: int = 0
     blobs: int = 0
@@ -110,12 +108,10 @@ ON CONFLICT (name) DO UPDATE SET updated_at_ms = excluded.updated_at_ms, data = 
 
 
 async def upkeep_note(readers: Readers, name: str) -> bytes | None:
-    """Return the last note of this name."""
     return await readers.value(bytes, NOTE, {"name": name})
 
 
 def put_upkeep_note(tx: Tx, name: str, data: bytes, now_ms: int) -> None:
-    """Store a note in place of the one before."""
     tx.run(PUT_NOTE, {"name": name, "data": data, "now": now_ms})
 
 
@@ -180,6 +176,5 @@ def delete_orphans(tx: Tx, found: tuple[str, ...], unused_since_ms: int) -> Orph
 
 
 async def count_orphans(readers: Readers, unused_since_ms: int) -> Orphans:
-    """Count what `delete_orphans` would delete in all."""
     [counts] = await readers.fetch(Orphans, COUNT_ORPHANS, {"unused_since": unused_since_ms})
     return counts

@@ -45,8 +45,6 @@ class UsageRow(Struct, frozen=True):
 
 
 class UsageSum(Struct, frozen=True):
-    """`key`: a day, a workflow or a model."""
-
     key: str | int
     prices: str
     spent: Spent
@@ -77,7 +75,6 @@ ON CONFLICT ({USAGE_KEY}) DO UPDATE SET {ADDED}"""
 
 
 def add_usage(tx: Tx, rows: Sequence[UsageRow]) -> None:
-    """Part of an append."""
     for row in rows:
         tx.run(ADD_USAGE, {**msgspec.structs.asdict(row), **msgspec.structs.asdict(row.spent)})
 
@@ -89,7 +86,6 @@ def fold_usage(tx: Tx, run_id: str) -> None:
 
 
 async def usage_of(readers: Readers, run_id: str) -> list[UsageSum]:
-    """Return the usage of the run and all runs below it, by model."""
     return _sums(await readers.all(USAGE_OF_RUN, {"run": run_id}))
 
 

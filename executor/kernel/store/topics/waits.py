@@ -40,8 +40,6 @@ class WaitRow(Struct, frozen=True):
 
 
 class WaitUpdate(Struct, frozen=True):
-    """Close a wait that is still pending (a wait already answered keeps its answer)."""
-
     id: str
     status: Literal["cancelled", "expired", "answered"]
     response: bytes | None = None
@@ -159,7 +157,6 @@ async def count_waits(
 
 
 async def list_waits_below(readers: Readers, run_id: str, limit: int = 200) -> list[WaitRow]:
-    """Return pending waits of the runs below, oldest first, without those for a child."""
     return await readers.fetch(WaitRow, WAITS_BELOW, {"run": run_id, "limit": limit})
 
 
@@ -212,7 +209,6 @@ def _close_wait(tx: Tx, run_id: str, change: WaitUpdate, token_hash: str | None 
 
 
 def add_waits(tx: Tx, waits: Sequence[WaitRow]) -> None:
-    """Part of an append, and of creating a run."""
     tx.add_rows(ADD_WAIT, [msgspec.structs.asdict(wait) for wait in waits])
 
 
@@ -223,5 +219,4 @@ def close_waits(tx: Tx, run_id: str, closed: Sequence[WaitUpdate]) -> None:
 
 
 def cancel_waits(tx: Tx, run_id: str, now_ms: int) -> None:
-    """Part of the append that ends the run."""
     tx.do(CANCEL_WAITS, {"run": run_id, "now": now_ms})

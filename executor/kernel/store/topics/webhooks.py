@@ -73,7 +73,6 @@ class RefusalRow(Struct, frozen=True):
     run_id: str | None = None
 
     def after(self, earlier: RefusalRow | None) -> RefusalRow:
-        """Both together."""
         if earlier is None:
             return self
         return replace(self, count=earlier.count + self.count, first_at_ms=earlier.first_at_ms)
@@ -95,7 +94,6 @@ def merged_webhook(old: WebhookRow | None, new: WebhookRow) -> WebhookRow:
 
 
 def check_unchanged(webhook: WebhookRow, now: WebhookRow | None) -> None:
-    """Raises Fenced."""
     if now is None or webhook != replace(now, last_run_at_ms=webhook.last_run_at_ms, last_run_id=webhook.last_run_id):
         raise Fenced(f"webhook {webhook.id} has changed")
 
@@ -163,18 +161,15 @@ async def get_webhook(readers: Readers, id: str) -> WebhookRow | None:
 
 
 async def list_webhooks(readers: Readers, workflow: str | None = None, limit: int = 1_000) -> list[WebhookRow]:
-    """By id."""
     query = WEBHOOKS if workflow is None else WEBHOOKS_OF
     return await readers.fetch(WebhookRow, query, {"workflow": workflow, "limit": limit})
 
 
 async def list_deliveries(readers: Readers, webhook_id: str, limit: int = DELIVERIES_KEPT) -> list[DeliveryRow]:
-    """Newest first."""
     return await readers.fetch(DeliveryRow, DELIVERIES, {"id": webhook_id, "limit": limit})
 
 
 async def list_refusals(readers: Readers, webhook_id: str) -> list[RefusalRow]:
-    """Return refusals, the reason that came last first; at most REASONS_KEPT."""
     return await readers.fetch(RefusalRow, REFUSALS, {"id": webhook_id})
 
 
@@ -252,13 +247,11 @@ def add_refusals(tx: Tx, rows: Sequence[RefusalRow]) -> None:
 
 
 def delete_webhooks_of(tx: Tx, workflow: str) -> int:
-    """Part of deleting a workflow. Returns how many there were."""
     ids = tx.rows("SELECT id FROM webhooks WHERE workflow = :workflow", {"workflow": workflow})
     return sum(delete_webhook(tx, id) for (id,) in ids)
 
 
 def put_declared_webhooks(tx: Tx, workflow: str, rows: Sequence[WebhookRow]) -> None:
-    """Part of making a version active, as for schedules."""
     ids = {row.id for row in rows}
     for (id,) in tx.rows(DECLARED_WEBHOOKS, {"workflow": workflow}):
         if id not in ids:

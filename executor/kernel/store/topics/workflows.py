@@ -28,8 +28,6 @@ class WorkflowRow(Struct, frozen=True):
 
 
 class VersionRow(Struct, frozen=True):
-    """A version without its document."""
-
     version: int
     hash: str
     created_at_ms: int
@@ -132,7 +130,6 @@ async def get_workflow(readers: Readers, name: str, version: int | None = None) 
 
 
 async def list_workflows(readers: Readers) -> list[WorkflowRow]:
-    """Return the active version of each workflow, by name."""
     return await readers.fetch(WorkflowRow, ALL_ACTIVE)
 
 

@@ -62,7 +62,6 @@ class Appends(Kind[Append]):
         return self._journals.look(session)
 
     def find_messages(self, rows: Sequence[Row], newest: Newest) -> None:
-        """Before `outcomes`. `rows`: as of `write`."""
         posted = {run: inbox_n for run, inbox_n in rows if inbox_n}
         if posted:
             self._newest = newest(posted)
@@ -82,7 +81,6 @@ class Appends(Kind[Append]):
 
 
 def newest_messages(session: Session | psycopg.Cursor[Row], runs: list[str]) -> dict[str, int]:
-    """In the inboxes of these runs."""
     return dict(session.execute(NEWEST_MESSAGES, {"runs": runs}).fetchall())
 
 

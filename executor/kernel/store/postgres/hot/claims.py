@@ -121,8 +121,6 @@ NONE = "SELECT true WHERE false"
 
 
 class Claims(Kind[Claim]):
-    """One in each group."""
-
     def write(self, tx: Tx) -> psycopg.Cursor[Row]:
         (claim,) = self.asked
         ((pool, after),) = claim.pools.items()

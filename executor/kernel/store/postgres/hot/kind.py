@@ -83,13 +83,10 @@ SELECT d.id, coalesce(h.inbox_n, 0)
 
 
 class Journals:
-    """The batches to add to the journal of each of these runs."""
-
     def __init__(self, batches: Iterable[tuple[str, Sequence[Batch]]]) -> None:
         self._batches = list(batches)
 
     def last(self) -> list[int]:
-        """Return the number of the last event of each run."""
         return [each[-1].seq for _, each in self._batches]
 
     def values(self) -> dict[str, list[Any]]:
