@@ -81,7 +81,6 @@ WITH RECURSIVE staying (id, n) AS (
      WHERE c.n >= %(lo)s AND c.n < %(hi)s)
 SELECT s.id, s.n, coalesce(d.seq, h.seq, 0)
   FROM staying AS s JOIN run_details AS d ON d.n = s.n LEFT JOIN heads AS h ON h.n = s.n ORDER BY s.id"""
-_COUNT = "SELECT count(*) FROM run_details WHERE n >= %(lo)s AND n < %(hi)s"
 # Attempts at work have places of limits, which others look at by the number of the run without its lock.
 _AT_WORK = "SELECT EXISTS (SELECT 1 FROM places WHERE n >= %(lo)s AND n < %(hi)s)"
 # Head before details, as the append that ends a run has it.
@@ -190,7 +189,7 @@ class Days:
         runs = events = 0
         for _ in range(ROUNDS):
             staying = await self._rows(_STAYING, bounds)
-            ((count,),) = await self._rows(_COUNT, bounds)
+            ((count,),) = await self._rows("SELECT count(*) FROM run_details WHERE n >= %(lo)s AND n < %(hi)s", bounds)
             if await self._rows(_AT_WORK, bounds) == [(True,)]:
                 break
             many = len(staying) > max(MOVED_RUNS_MIN, count * MOVED_SHARE_MAX)

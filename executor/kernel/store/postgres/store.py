@@ -30,7 +30,6 @@ from executor.kernel.store.topics.upkeep import Retired
 GC_NAME = "weft gc"
 DAYS_NAME = "weft days"
 GC_BEGINS = "BEGIN; SET LOCAL idle_in_transaction_session_timeout = 0"
-GC_LOCK = f"SELECT pg_try_advisory_xact_lock({LOCK}, 1)"
 
 
 class PostgresStore(Store):
@@ -89,7 +88,7 @@ class PostgresStore(Store):
         try:
             try:
                 await session.execute(GC_BEGINS)
-                row = await (await session.execute(GC_LOCK)).fetchone()
+                row = await (await session.execute(f"SELECT pg_try_advisory_xact_lock({LOCK}, 1)")).fetchone()
             except psycopg.Error as error:
                 raise DatabaseUnavailable(f"the database cannot be read: {message_of(error)}") from error
             yield row == (True,)

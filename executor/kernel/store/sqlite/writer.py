@@ -43,7 +43,6 @@ LAST_GROUP = "SELECT last_group FROM writers WHERE id = ?"
 DELETE_WRITER = "DELETE FROM writers WHERE id = ?"
 # Rows of processes that were killed; a thousand starts is more than ever write at once.
 FORGET_OLD_WRITERS = "DELETE FROM writers WHERE rowid < (SELECT max(rowid) FROM writers) - 1000"
-PING_WRITE = "UPDATE writers SET last_group = last_group WHERE rowid = (SELECT max(rowid) FROM writers)"
 
 
 class Stats(StoreStats):
@@ -264,4 +263,4 @@ def _is_small(item: Item) -> bool:
 
 
 def ping(tx: Tx) -> None:
-    tx.db.execute(PING_WRITE)
+    tx.db.execute("UPDATE writers SET last_group = last_group WHERE rowid = (SELECT max(rowid) FROM writers)")

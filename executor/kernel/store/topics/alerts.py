@@ -76,7 +76,6 @@ LAST_TO = "SELECT max(created_at_ms) FROM alert_messages WHERE channel = :channe
 ASSIGN = """
 UPDATE alerts SET message_id = :id
  WHERE channel = :channel AND target = :target AND message_id IS NULL AND due_at_ms <= :now"""
-DELETE_MESSAGE = "DELETE FROM alert_messages WHERE id = :id"
 NEXT_DUE = """
 SELECT min(due) FROM (
     SELECT min(due_at_ms) AS due FROM alerts WHERE message_id IS NULL
@@ -126,7 +125,7 @@ def group_alerts(tx: Tx, now_ms: int, every_ms: int) -> int:
         if tx.run(ASSIGN, {**to, "id": id, "now": now_ms}):
             made += 1
         else:
-            tx.run(DELETE_MESSAGE, {"id": id})
+            tx.run("DELETE FROM alert_messages WHERE id = :id", {"id": id})
     return made
 
 

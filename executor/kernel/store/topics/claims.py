@@ -79,7 +79,6 @@ SELECT {FOUND} FROM workers AS w CROSS JOIN heads AS h
 LAPSED_OF_RUN = " AND h.n = (SELECT n FROM run_details WHERE id = :id) $skip_locked(h)"
 LAPSED_IN_ORDER = """
  ORDER BY CASE WHEN h.due_ms > w.until_ms THEN h.due_ms ELSE w.until_ms END, h.id LIMIT :limit $skip_locked(h)"""
-ANY_LAPSED = f"SELECT 1 FROM workers WHERE until_ms <= {LEASE_NOW} LIMIT 1"
 FORGET_WORKERS = f"""
 DELETE FROM workers WHERE until_ms <= {LEASE_NOW} AND NOT EXISTS (SELECT 1 FROM heads WHERE heads.owner = workers.id)"""
 NEXT_DUE = f"""
@@ -262,7 +261,7 @@ def _find_one(tx: Tx, now_ms: int, run_id: str, pools: Collection[str]) -> list[
 
 
 def _find_lapsed(tx: Tx, which: str, values: Mapping[str, Any]) -> list[Found]:
-    if not tx.rows(ANY_LAPSED, values):
+    if not tx.rows(f"SELECT 1 FROM workers WHERE until_ms <= {LEASE_NOW} LIMIT 1", values):
         return []
     found = tx.fetch(Found, FIND_LAPSED + which, values)
     if not found:

@@ -32,7 +32,6 @@ ON CONFLICT (hash) DO UPDATE SET used_at_ms = excluded.used_at_ms WHERE {table}.
 
 
 ADD_PLAN = _add("plans", "ir")
-DOCUMENT = "SELECT document FROM documents WHERE hash = :hash"
 ADD_DOCUMENT = _add("documents", "document")
 USE_DOCUMENT = f"""
 UPDATE documents SET used_at_ms = :now WHERE hash = :hash AND used_at_ms < :now - {USED_EVERY_MS}"""
@@ -47,7 +46,7 @@ async def get_plan(readers: Readers, hash: str) -> bytes | None:
 
 async def get_document(readers: Readers, hash: str) -> bytes | None:
     """Return the document of a run that is not one of a stored workflow; see `RunRow.document_hash`."""
-    return await readers.value(bytes, DOCUMENT, {"hash": hash})
+    return await readers.value(bytes, "SELECT document FROM documents WHERE hash = :hash", {"hash": hash})
 
 
 async def get_blob(readers: Readers, hash: str) -> bytes | None:

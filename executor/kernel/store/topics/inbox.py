@@ -42,7 +42,6 @@ WAKE_TO_CANCEL = WAKE.replace(
 )
 ADD_MESSAGE = "INSERT INTO inbox (run_id, n, fact, plan_hash) VALUES (:run, :n, :message, :plan)"
 INBOX = "SELECT run_id, n, fact FROM inbox WHERE run_id = :run ORDER BY n"
-ANY_MESSAGE = "SELECT EXISTS (SELECT 1 FROM inbox)"
 NEWEST_MESSAGE = "SELECT coalesce(max(n), 0) FROM inbox WHERE run_id = :run"
 DELETE_MESSAGE = "DELETE FROM inbox WHERE run_id = :run AND n = :n"
 # Messages that came too late: an ended run processes none.
@@ -96,7 +95,7 @@ def newest_message(tx: Tx, run: str) -> int:
 def _has_messages(tx: Tx) -> bool:
     """Returns True if any inbox has messages. One look for the whole group finds none, nearly always."""
     if tx.messages is None:
-        tx.messages = bool(tx.look(ANY_MESSAGE)[0])
+        tx.messages = bool(tx.look("SELECT EXISTS (SELECT 1 FROM inbox)")[0])
     return tx.messages
 
 

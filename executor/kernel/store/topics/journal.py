@@ -48,7 +48,6 @@ UPDATE run_details SET status = :status, seq = :seq, epoch = :epoch, cancel_n = 
  WHERE n = :n"""
 SET_RESULT = """
 UPDATE run_details SET output = coalesce(:output, output), error = coalesce(:error, error) WHERE id = :id"""
-IS_CURRENT = f"SELECT 1 FROM heads WHERE {_CURRENT}"
 # Numbers of matching events. A batch that does not have the text of a node or type at all is not taken apart. After it
 # come the conditions.
 FIND = """
@@ -118,7 +117,7 @@ def append(tx: Tx, change: Append) -> Appended:
     }
     if finished:
         held = tx.rows(FINISH, {**values, "consumed": as_list(change.consumed_inbox)})
-        if not held and tx.rows(IS_CURRENT, values):
+        if not held and tx.rows(f"SELECT 1 FROM heads WHERE {_CURRENT}", values):
             raise Unheard(f"run {run} has not processed its cancel request", run=run)
     else:
         held = tx.rows(ADVANCE, values)

@@ -42,7 +42,6 @@ class MemoryHead(Conversation, frozen=True):
 
 TURN = columns(MemoryTurn)
 OF = "workflow = :workflow AND scope = :scope AND key = :key"
-KNOWN = f"SELECT 1 FROM agent_memory WHERE {OF} AND turn = :turn"
 # No row: another process has written this turn, or one with this number, meanwhile.
 ADD = f"""
 INSERT INTO agent_memory (workflow, scope, key, n, {TURN})
@@ -69,7 +68,7 @@ def remember(tx: Tx, conversation: Conversation, turn: MemoryTurn) -> bool:
     place = asdict(conversation)
     values = {**place, **asdict(turn)}
     for _ in range(TRIES_MAX):
-        if tx.rows(KNOWN, {**place, "turn": turn.turn}):
+        if tx.rows(f"SELECT 1 FROM agent_memory WHERE {OF} AND turn = :turn", {**place, "turn": turn.turn}):
             return False
         if added := tx.rows(ADD, values):
             tx.run(FORGET_OLD, {**place, "upto": added[0][0] - TURNS_MAX})

@@ -159,13 +159,12 @@ class SessionRow(Struct, frozen=True):
 
 
 SESSION = columns(SessionRow)
-GET_SESSION = f"SELECT {SESSION} FROM sessions WHERE hash = :hash"
 SEE_SESSION = "UPDATE sessions SET seen_at_ms = :seen WHERE hash = :hash AND seen_at_ms < :seen"
 DELETE_EXPIRED_SESSIONS = "DELETE FROM sessions WHERE created_at_ms <= :created_after OR seen_at_ms <= :seen_after"
 
 
 async def get_session(readers: Readers, hash: str) -> SessionRow | None:
-    return await readers.fetch_one(SessionRow, GET_SESSION, {"hash": hash})
+    return await readers.fetch_one(SessionRow, f"SELECT {SESSION} FROM sessions WHERE hash = :hash", {"hash": hash})
 
 
 async def list_sessions(readers: Readers) -> list[SessionRow]:

@@ -31,7 +31,6 @@ from executor.kernel.store.tx import Batch, Readers, Tx
 
 RUN = columns(RunRow).partition(", former_owner")[0]  # what follows is set by a claim
 LAST_SEQS = "SELECT id, seq FROM runs WHERE id IN $texts(:ids)"
-RUN_BY_ID = f"SELECT {RUN} FROM runs WHERE id = :id"
 RUN_BY_IDEMPOTENCY_KEY = f"SELECT {RUN} FROM runs WHERE workflow = :workflow AND idempotency_key = :key"
 RUNS_BY_KEY = f"""
 SELECT {RUN} FROM runs WHERE workflow = :workflow AND idempotency_key >= :first AND idempotency_key <= :last
@@ -85,7 +84,7 @@ _OPEN = dict.fromkeys(End._fields)
 
 
 async def get_run(readers: Readers, run_id: str) -> RunRow | None:
-    return await readers.fetch_one(RunRow, RUN_BY_ID, {"id": run_id})
+    return await readers.fetch_one(RunRow, f"SELECT {RUN} FROM runs WHERE id = :id", {"id": run_id})
 
 
 async def runs_by_key(readers: Readers, workflow: str, first: str, last: str, limit: int) -> list[RunRow]:

@@ -155,7 +155,6 @@ TAKE_QUEUED = f"""
 UPDATE schedules SET queued_at_ms = NULL
  WHERE id = :id AND queued_at_ms = :expected AND NOT {HAS_OPEN_RUN} RETURNING queued_at_ms"""
 TAKE_ANY = "UPDATE schedules SET error = error WHERE id = :id RETURNING queued_at_ms"
-IS_OPEN = f"SELECT {HAS_OPEN_RUN} FROM schedules WHERE id = :id"
 NOTE_RUN = "UPDATE schedules SET last_run_at_ms = :now, last_run_id = :run, error = NULL WHERE id = :id"
 ADD_FIRE = f"INSERT INTO fires (schedule_id, {FIRE}) VALUES (:id, :due, :now, :outcome, :run, :error)"
 FORGET_FIRES = f"""
@@ -228,7 +227,7 @@ def fire(tx: Tx, fire: Fire) -> Fired | None:
     found = tx.rows(take, values)
     if not found:
         return None
-    (is_open,) = tx.row(IS_OPEN, {"id": fire.schedule_id})
+    (is_open,) = tx.row(f"SELECT {HAS_OPEN_RUN} FROM schedules WHERE id = :id", {"id": fire.schedule_id})
     outcome = outcome_of(fire, bool(is_open), found[0][0] is not None)
     run = None
     if outcome == "started":

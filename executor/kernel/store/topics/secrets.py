@@ -50,7 +50,6 @@ UPDATE secrets
        created_at_ms = :created_at_ms, places = :places
  WHERE name = :name AND version = :version - 1"""
 GET = f"SELECT {COLUMNS} FROM secrets WHERE name IN $texts(:names) ORDER BY name"
-LIST = f"SELECT {COLUMNS} FROM secrets ORDER BY name"
 USE = """
 UPDATE secrets SET last_used_at_ms = :now
  WHERE name = :name AND (last_used_at_ms IS NULL OR last_used_at_ms < :now)"""
@@ -65,7 +64,7 @@ async def get_secrets(readers: Readers, names: Sequence[str]) -> list[SecretRow]
 
 
 async def list_secrets(readers: Readers) -> list[SecretRow]:
-    return [_row(row) for row in await readers.all(LIST)]
+    return [_row(row) for row in await readers.all(f"SELECT {COLUMNS} FROM secrets ORDER BY name")]
 
 
 def put_secret(tx: Tx, row: SecretRow) -> bool:

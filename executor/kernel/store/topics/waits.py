@@ -90,7 +90,6 @@ WAITS_PAGE = " ORDER BY opened_at_ms, run_id, id LIMIT :limit"
 # By status, none counted further than COUNT_MAX: of each COUNT_WAITS, any of the conditions, and COUNT_TO_MAX.
 COUNT_WAITS = "SELECT '{status}', count(*) FROM (SELECT 1 FROM waits WHERE true"
 COUNT_TO_MAX = f" LIMIT {COUNT_MAX}) AS counted"
-COUNT_WAITS_OF_RUN = "SELECT status, count(*) FROM waits WHERE run_id = :run"
 BY_STATUS = " GROUP BY status"
 WAITS_BELOW = f"""{BELOW}
 SELECT {WAIT} FROM waits
@@ -146,7 +145,7 @@ async def count_waits(
     """Count waits by status; a status without waits is left out, and COUNT_MAX means that number or more."""
     where = those_of((WAITS_OF_KIND, kind), (WAITS_OF_WORKFLOW, workflow))
     if run_id is not None:
-        query = COUNT_WAITS_OF_RUN + where + BY_STATUS
+        query = "SELECT status, count(*) FROM waits WHERE run_id = :run" + where + BY_STATUS
     else:
         query = " UNION ALL ".join(
             COUNT_WAITS.format(status=status) + of_status + where + COUNT_TO_MAX

@@ -114,7 +114,6 @@ ADD_WEBHOOK = f"{_INSERT} ON CONFLICT (id) DO NOTHING"
 PUT_WEBHOOK = _INSERT + replacing(_Webhook, "id", trigger="trigger_block")
 TAKE_WEBHOOK = f"UPDATE webhooks SET enabled = enabled WHERE id = :id RETURNING {WEBHOOK}"
 WEBHOOK_BY_ID = f"SELECT {WEBHOOK} FROM webhooks WHERE id = :id"
-WEBHOOKS = f"SELECT {WEBHOOK} FROM webhooks ORDER BY id LIMIT :limit"
 WEBHOOKS_OF = f"SELECT {WEBHOOK} FROM webhooks WHERE workflow = :workflow ORDER BY id LIMIT :limit"
 DECLARED_WEBHOOKS = "SELECT id FROM webhooks WHERE workflow = :workflow AND origin = 'document'"
 DELETE_REFUSALS = "DELETE FROM refusals WHERE webhook_id = :id"
@@ -161,7 +160,7 @@ async def get_webhook(readers: Readers, id: str) -> WebhookRow | None:
 
 
 async def list_webhooks(readers: Readers, workflow: str | None = None, limit: int = 1_000) -> list[WebhookRow]:
-    query = WEBHOOKS if workflow is None else WEBHOOKS_OF
+    query = f"SELECT {WEBHOOK} FROM webhooks ORDER BY id LIMIT :limit" if workflow is None else WEBHOOKS_OF
     return await readers.fetch(WebhookRow, query, {"workflow": workflow, "limit": limit})
 
 

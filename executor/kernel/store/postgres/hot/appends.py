@@ -1,4 +1,4 @@
-"""Appends that have nothing but events, and those that end their run and write nothing else.
+"""Appends that have nothing but events, those that end their run and write nothing else, and messages for inboxes.
 
 At an end the head goes, and the details have what came of the run.
 """
@@ -6,15 +6,16 @@ At an end the head goes, and the details have what came of the run.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
 
 import psycopg
 
 from executor.errors import Fenced
-from executor.kernel.store.batches import batches_of, writes_only_itself
+from executor.kernel.store.batches import writes_only_itself
 from executor.kernel.store.postgres.connection import Tx
 from executor.kernel.store.postgres.dialect import APPEND_EVENTS_OF_ONE
-from executor.kernel.store.postgres.hot.kind import ADD_BATCHES, Columns, Journals, Kind, Session
-from executor.kernel.store.run_rows import Append, Appended
+from executor.kernel.store.postgres.hot.kind import ADD_BATCHES, Columns, JournalKind, Kind, Session
+from executor.kernel.store.run_rows import Append, Appended, Record
 from executor.kernel.store.statements import TERMINAL
 from executor.kernel.store.topics.snapshots import seq_min
 from executor.kernel.store.tx import Row
@@ -35,49 +36,38 @@ NEWEST_MESSAGES = "SELECT run_id, max(n) FROM inbox WHERE run_id = ANY(%(runs)s:
 Newest = Callable[[dict[str, int]], Mapping[str, int]]
 
 
-class Appends(Kind[Append]):
+class Appends(JournalKind[Append]):
     """Appends of several runs in one statement. A fenced one does not affect the others.
 
     With one of them and with many the statement differs: a list of one costs three times as much as a value.
     """
 
-    def __init__(self, entries: Mapping[str, tuple[int, Append]]) -> None:
-        super().__init__(entries)
-        self._batches = [batches_of(each.run_id, each.expected_seq, each.records) for each in self.asked]
-        self._journals = Journals(zip(self.runs, self._batches, strict=True))
-        self._newest: Mapping[str, int] = {}
+    _newest: Mapping[str, int] = {}
+
+    @staticmethod
+    def events(asked: Append) -> tuple[int, Sequence[Record]]:
+        return asked.expected_seq, asked.records
 
     def write(self, tx: Tx) -> psycopg.Cursor[Row]:
-        if len(self.asked) == 1 and len(self._batches[0]) == 1:
-            change, (batch,) = self.asked[0], self._batches[0]
+        if len(self.asked) == 1 and len(self.batches[0]) == 1:
+            change, (batch,) = self.asked[0], self.batches[0]
             fence = {"run": change.run_id, "epoch": change.epoch, "after": change.expected_seq}
             return tx.ask(APPEND_EVENTS_OF_ONE, {**fence, **batch._asdict()})
         fences = [
-            (each.run_id, each.epoch, each.expected_seq, seq)
-            for each, seq in zip(self.asked, self._journals.last(), strict=True)
+            (each.run_id, each.epoch, each.expected_seq, seq) for each, seq in zip(self.asked, self.last, strict=True)
         ]
-        return tx.ask(APPEND_EVENTS, {**WANTED.values(fences), **self._journals.values()})
-
-    def look(self, session: Session) -> psycopg.Cursor[Row]:
-        return self._journals.look(session)
+        return tx.ask(APPEND_EVENTS, {**WANTED.values(fences), **self.batch_values()})
 
     def find_messages(self, rows: Sequence[Row], newest: Newest) -> None:
         posted = {run: inbox_n for run, inbox_n in rows if inbox_n}
         if posted:
             self._newest = newest(posted)
 
-    def outcomes(self, rows: Sequence[Row]) -> list[Outcome | None]:
-        written = {run for run, _ in rows}
-        outcomes: list[Outcome | None] = []
-        for change in self.asked:
-            run = change.run_id
-            if run in written:
-                seq = change.expected_seq + len(change.records)
-                outcomes.append(Outcome(Appended(seq, self._newest.get(run, 0), None)))
-            else:
-                stale = f"run {run}: epoch {change.epoch} at seq {change.expected_seq} is no longer current"
-                outcomes.append(Outcome(None, Fenced(stale, run=run)))
-        return outcomes
+    def outcome(self, asked: Append, done: bool) -> Outcome:
+        run, seq = asked.run_id, asked.expected_seq
+        if not done:
+            return Outcome(None, Fenced(f"run {run}: epoch {asked.epoch} at seq {seq} is no longer current", run=run))
+        return Outcome(Appended(seq + len(asked.records), self._newest.get(run, 0), None))
 
 
 def newest_messages(session: Session | psycopg.Cursor[Row], runs: list[str]) -> dict[str, int]:
@@ -108,33 +98,54 @@ emptied AS (DELETE FROM inbox AS i USING ended AS e WHERE i.run_id = e.id)
 SELECT id FROM ended"""
 
 
-class Ends(Kind[Append]):
+class Ends(JournalKind[Append]):
     locks = True
-
-    def __init__(self, entries: Mapping[str, tuple[int, Append]]) -> None:
-        super().__init__(entries)
-        self._journals = Journals(
-            (each.run_id, batches_of(each.run_id, each.expected_seq, each.records)) for each in self.asked
-        )
+    events = staticmethod(Appends.events)
 
     def write(self, tx: Tx) -> psycopg.Cursor[Row]:
         rows = [
             (each.run_id, each.epoch, each.expected_seq, seq, each.status, each.now_ms, each.output, each.error)
-            for each, seq in zip(self.asked, self._journals.last(), strict=True)
+            for each, seq in zip(self.asked, self.last, strict=True)
         ]
-        bound = {"snapshot_seq_min": seq_min()}
-        return tx.ask(END_RUNS, {**ENDS.values(rows), **self._journals.values(), **bound})
+        return tx.ask(END_RUNS, {**ENDS.values(rows), **self.batch_values(), "snapshot_seq_min": seq_min()})
 
-    def look(self, session: Session) -> psycopg.Cursor[Row]:
-        return self._journals.look(session)
-
-    def outcomes(self, rows: Sequence[Row]) -> list[Outcome | None]:
-        ended = {row[0] for row in rows}
-        return [
-            Outcome(Appended(each.expected_seq + len(each.records), 0)) if each.run_id in ended else None
-            for each in self.asked
-        ]
+    def outcome(self, asked: Append, done: bool) -> Outcome | None:
+        return Outcome(Appended(asked.expected_seq + len(asked.records), 0)) if done else None
 
 
 def only_ends(change: Append) -> bool:
     return change.status in TERMINAL and bool(change.records) and writes_only_itself(change)
+
+
+class Post(NamedTuple):
+    """The parameters of `post_message`."""
+
+    run_id: str
+    message: bytes
+    now_ms: int
+    plan_hash: str | None = None
+
+
+POSTS = Columns("w", id="t", message="b", now="n", plan="t")
+# A run that has ended has no head, and does not come back.
+POST_MESSAGES = f"""
+WITH woken AS (
+    UPDATE heads AS h SET inbox_n = h.inbox_n + 1, due_ms = CASE WHEN h.due_ms < w.now THEN h.due_ms ELSE w.now END
+      FROM {POSTS.table} WHERE h.id = w.id RETURNING h.inbox_n, w.*),
+posted AS (
+    INSERT INTO inbox (run_id, n, fact, plan_hash) SELECT k.id, k.inbox_n, k.message, k.plan FROM woken AS k)
+SELECT id FROM woken"""
+# A run that ended after the message has deleted it.
+OPEN_THEN = f"""
+SELECT w.id FROM {POSTS.table} JOIN run_details AS d ON d.id = w.id
+ WHERE d.status IS NULL OR d.finished_at_ms >= w.now"""
+
+
+class Posts(Kind[Post]):
+    locks = True
+
+    def write(self, tx: Tx) -> psycopg.Cursor[Row]:
+        return tx.ask(POST_MESSAGES, POSTS.values(self.asked))
+
+    def look(self, session: Session) -> psycopg.Cursor[Row]:
+        return session.execute(OPEN_THEN, POSTS.values(self.asked))

@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 
 import psycopg
 
-from executor.kernel.store.batches import batches_of, has_only_events
+from executor.kernel.store.batches import has_only_events
 from executor.kernel.store.postgres.connection import Tx
 from executor.kernel.store.postgres.dialect import lease_now
-from executor.kernel.store.postgres.hot.kind import ADD_BATCHES, Columns, Journals, Kind, Session
+from executor.kernel.store.postgres.hot.kind import ADD_BATCHES, Columns, JournalKind
 from executor.kernel.store.run_rows import Append, NewRun, Record, blobs_of, new_row
 from executor.kernel.store.topics.contents import USED_EVERY_MS
 from executor.kernel.store.topics.leases import ends_at_once
@@ -27,10 +27,6 @@ class Begin(NamedTuple):
     owner: str | None = None
     lease_ms: int | None = None
     first: Append | None = None
-
-    @property
-    def records(self) -> tuple[Record, ...]:
-        return self.run.records if self.first is None else (*self.run.records, *self.first.records)
 
 
 # Columns of the details of any run, of one that ends at once, and of the heads of the others.
@@ -92,10 +88,10 @@ plans_added AS (
 SELECT id FROM added"""
 
 
-class Begins(Kind[Begin]):
-    def __init__(self, entries: Mapping[str, tuple[int, Begin]]) -> None:
-        super().__init__(entries)
-        self._journals = Journals((each.run.id, batches_of(each.run.id, 0, each.records)) for each in self.asked)
+class Begins(JournalKind[Begin]):
+    @staticmethod
+    def events(asked: Begin) -> tuple[int, Sequence[Record]]:
+        return 0, asked.run.records if asked.first is None else (*asked.run.records, *asked.first.records)
 
     @staticmethod
     def in_order(entries: Mapping[str, tuple[int, Begin]]) -> list[str]:
@@ -119,20 +115,16 @@ class Begins(Kind[Begin]):
                 if run.document is not None:
                     documents[run.document_hash] = run.document, run.now_ms
         values: dict[str, Any] = {
-            **WANTED.values(map(_row, self.asked, self._journals.last())),
-            **self._journals.values(),
+            **WANTED.values(map(_row, self.asked, self.last)),
+            **self.batch_values(),
             **PLANS.values((hash, *plans[hash]) for hash in sorted(plans)),
             **DOCUMENTS.values((hash, *documents[hash]) for hash in sorted(documents)),
             **USED.values((hash, used[hash]) for hash in sorted(used.keys() - documents.keys())),
         }
         return tx.ask(BEGIN_RUNS, values)
 
-    def look(self, session: Session) -> psycopg.Cursor[Row]:
-        return self._journals.look(session)
-
-    def outcomes(self, rows: Sequence[Row]) -> list[Outcome | None]:
-        added = {row[0] for row in rows}
-        return [Outcome((new_row(each.run, None), True)) if each.run.id in added else None for each in self.asked]
+    def outcome(self, asked: Begin, done: bool) -> Outcome | None:
+        return Outcome((new_row(asked.run, None), True)) if done else None
 
 
 def _row(begin: Begin, seq: int) -> tuple[Any, ...]:

@@ -197,9 +197,5 @@ class Releases(Kind[Release]):
     def look(self, session: Session) -> psycopg.Cursor[Row]:
         return session.execute(STILL_OWNED, self._values())
 
-    def outcomes(self, rows: Sequence[Row]) -> list[Outcome | None]:
-        released = {row[0] for row in rows}
-        return [Outcome(run in released) for run in self.runs]
-
     def _values(self) -> dict[str, list[object]]:
         return RELEASES.values(each[:5] for each in self.asked)

@@ -13,11 +13,10 @@ import psycopg
 
 from executor.kernel.store.batches import has_only_events
 from executor.kernel.store.postgres.connection import Tx
-from executor.kernel.store.postgres.hot.appends import Appends, Ends, Newest, only_ends
+from executor.kernel.store.postgres.hot.appends import Appends, Ends, Newest, Post, Posts, only_ends
 from executor.kernel.store.postgres.hot.begins import Begins, begin_of
 from executor.kernel.store.postgres.hot.claims import Claim, Claims, Release, Releases, is_plain
 from executor.kernel.store.postgres.hot.kind import LOCK_HEADS, Kind, Session
-from executor.kernel.store.postgres.hot.posts import Post, Posts
 from executor.kernel.store.run_rows import Append
 from executor.kernel.store.topics.claims import claim
 from executor.kernel.store.topics.inbox import post_message

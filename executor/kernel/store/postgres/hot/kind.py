@@ -8,8 +8,10 @@ from typing import Any, Final, Generic, TypeVar
 
 import psycopg
 
+from executor.kernel.store.batches import batches_of
 from executor.kernel.store.postgres.connection import Tx
-from executor.kernel.store.tx import Batch, Row
+from executor.kernel.store.run_rows import Record
+from executor.kernel.store.tx import Row
 from executor.kernel.store.writer import Outcome
 
 T = TypeVar("T")
@@ -50,7 +52,7 @@ class Kind(ABC, Generic[T]):
 
     @staticmethod
     def in_order(entries: Mapping[str, tuple[int, T]]) -> list[str]:
-        """The ids of the runs, as all processes sort them: no two groups wait for one another."""
+        """Return the ids of the runs, as all processes sort them: no two groups wait for one another."""
         return sorted(entries)
 
     @abstractmethod
@@ -61,10 +63,14 @@ class Kind(ABC, Generic[T]):
     def look(self, session: Session) -> psycopg.Cursor[Row]:
         """Read what `write` would have returned, after its answer was lost and the group is known to be on disk."""
 
-    @abstractmethod
     def outcomes(self, rows: Sequence[Row]) -> list[Outcome | None]:
         """Return the outcome of each run. It is None if the item has to be committed by itself, which raises the
         reason."""
+        done = {row[0] for row in rows}
+        return [self.outcome(asked, run in done) for run, asked in zip(self.runs, self.asked, strict=True)]
+
+    def outcome(self, asked: T, done: bool) -> Outcome | None:
+        return Outcome(done)
 
 
 BATCHES = Columns("b", run="t", seq="n", first_seq="n", output_bytes="n", checksum="n", head="t", payload="b")
@@ -82,20 +88,24 @@ SELECT d.id, coalesce(h.inbox_n, 0)
   LEFT JOIN heads AS h ON h.n = d.n"""
 
 
-class Journals:
-    def __init__(self, batches: Iterable[tuple[str, Sequence[Batch]]]) -> None:
-        self._batches = list(batches)
+class JournalKind(Kind[T]):
+    """A kind whose items add events to the journal of their run."""
 
-    def last(self) -> list[int]:
-        return [each[-1].seq for _, each in self._batches]
+    def __init__(self, entries: Mapping[str, tuple[int, T]]) -> None:
+        super().__init__(entries)
+        self.batches = [batches_of(run, *self.events(asked)) for run, asked in zip(self.runs, self.asked, strict=True)]
+        self.last = [each[-1].seq for each in self.batches]
 
-    def values(self) -> dict[str, list[Any]]:
-        return BATCHES.values([(run, *batch) for run, each in self._batches for batch in each])
+    @staticmethod
+    @abstractmethod
+    def events(asked: T) -> tuple[int, Sequence[Record]]:
+        """Return the events of an item, after the number of the one before them."""
+
+    def batch_values(self) -> dict[str, list[Any]]:
+        return BATCHES.values(
+            [(run, *batch) for run, each in zip(self.runs, self.batches, strict=True) for batch in each]
+        )
 
     def look(self, session: Session) -> psycopg.Cursor[Row]:
-        values = {
-            "runs": [run for run, _ in self._batches],
-            "seqs": self.last(),
-            "checksums": [each[-1].checksum for _, each in self._batches],
-        }
-        return session.execute(BATCHES_THERE, values)
+        checksums = [each[-1].checksum for each in self.batches]
+        return session.execute(BATCHES_THERE, {"runs": self.runs, "seqs": self.last, "checksums": checksums})
