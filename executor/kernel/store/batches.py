@@ -15,7 +15,7 @@ import orjson
 from executor.errors import RESTORE, CorruptJournal
 from executor.kernel.store.formats import needed
 from executor.kernel.store.run_rows import Append, Record
-from executor.kernel.store.tx import Batch
+from executor.kernel.store.statements import Batch
 
 # Most appends are one batch. One with more is cut, so that a page of a journal never has to read far more than it has.
 EVENTS_MAX = 500

@@ -46,10 +46,10 @@ def migrate(database: Database, migrations: Sequence[Migration]) -> int:
     each leaves the file as it was."""
     newest = migrations[-1].number
     check_log(database.path)
-    _refuse_newer(_glance(database.path), newest)
+    refuse_newer(_glance(database.path), newest)
     refuse_others(database.db, database.path)
     found = version_of(database.db)
-    _refuse_newer(found, newest)
+    refuse_newer(found, newest)
     if found < newest:
         _apply(database, migrations)
         # The connection that changed the schema stays slow: an update of a run costs it four times the time of one that
@@ -89,8 +89,7 @@ def _glance(path: str) -> int:
 
 
 def refuse_others(db: sqlite3.Connection, path: str) -> None:
-    """An empty file may become a database of weft. Raises ForeignDatabase (the file belongs to another program),
-    SchemaUnreleased."""
+    """An empty file may become a database of weft. Raises ForeignDatabase, SchemaUnreleased."""
     (application,) = db.execute("PRAGMA application_id").fetchone()
     tables = {name for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
     if tables & TABLES_UNRELEASED and tables >= TABLES:
@@ -103,7 +102,7 @@ def refuse_others(db: sqlite3.Connection, path: str) -> None:
     )
 
 
-def _refuse_newer(found: int, newest: int) -> None:
+def refuse_newer(found: int, newest: int) -> None:
     if found > newest:
         raise SchemaTooNew(
             f"the database has schema {found}, but this weft supports schemas up to {newest}",
@@ -160,8 +159,7 @@ def _copy(database: Database, found: int) -> str:
 
 
 def split(script: str) -> Iterator[str]:
-    """Return the statements of a script. `Connection.executescript` would do, but it commits the open transaction
-    first."""
+    """Return the statements of a script. `Connection.executescript` commits the open transaction first."""
     statement = ""
     for line in script.splitlines(keepends=True):
         statement += line

@@ -13,9 +13,9 @@ from msgspec.structs import replace
 
 from executor.errors import DatabaseUnavailable, ReadOnly
 from executor.kernel.store.reading import Reading
-from executor.kernel.store.stats import Stats
 from executor.kernel.store.topics.people import SessionRow, UserRow
 from executor.kernel.store.topics.store import Store
+from executor.kernel.store.writer import Stats
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -31,8 +31,7 @@ class Refusing:
 
 
 class ReadOnlyStore(Store):
-    """Reads by the readers of `store`, which is not opened itself: the database may have a server beside this one, or
-    be a copy or a standby. `open_reading` opens a session that only reads."""
+    """Reads by the readers of `store`, which is not opened: the database may have another server, or be a copy."""
 
     def __init__(self, store: Store, open_reading: Callable[[], Reading]) -> None:
         self.stats = Stats()

@@ -11,7 +11,7 @@ from typing import Literal, Protocol
 
 from msgspec import Struct
 
-from executor.kernel.store.tx import Row, Values
+from executor.kernel.store.statements import Row, Values
 
 Kind = Literal["SQLite", "PostgreSQL"]
 # A statement is cut off when it has read for so long.

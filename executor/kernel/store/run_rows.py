@@ -56,8 +56,7 @@ class Record(Struct, frozen=True, gc=False):
 
 
 class EventFilter(Struct, frozen=True):
-    """`after` is exclusive. `node` is a node id (every scope of it, unless `path` names one); `types` empty means
-    all."""
+    """`after` is exclusive. `node`: in every scope, unless `path` names one. `types` empty means all."""
 
     after: int = 0
     limit: int = 1000
@@ -102,8 +101,7 @@ class NewRun(Struct, frozen=True):
 
 
 class RunRow(Struct, frozen=True):
-    """`root_id`: the topmost run above, None for a run that no run started. `lease_until_ms`: of its owner, for all its
-    runs."""
+    """`root_id`: the topmost run above, None for a run without a parent. `lease_until_ms`: of all runs of its owner."""
 
     id: str
     workflow: str
@@ -214,22 +212,20 @@ class Append(Struct, frozen=True, gc=False):
 
 
 class Appended(Struct, frozen=True, gc=False):
-    """`seq`: the new one. `inbox_n`: of the newest message in its inbox, 0: it is empty. `family`: as it is now, with
-    `Append.root`."""
+    """`seq`: the new one. `inbox_n`: of the newest message, 0 if there is none. `family`: with `Append.root`."""
 
     seq: int
     inbox_n: int
     family: FamilyRow | None = None
 
 
+_SAME = tuple(name for name in RunRow.__struct_fields__ if name in NewRun.__struct_fields__)
+
+
 def new_row(run: NewRun, root: str | None) -> RunRow:
     return RunRow(
-        id=run.id,
-        workflow=run.workflow,
-        version=run.version,
-        plan_hash=run.plan_hash,
+        **{name: getattr(run, name) for name in _SAME},
         status="queued",
-        input=run.input,
         output=None,
         error=None,
         seq=len(run.records),
@@ -237,16 +233,9 @@ def new_row(run: NewRun, root: str | None) -> RunRow:
         lease_owner=None,
         lease_until_ms=None,
         next_run_at_ms=run.now_ms if run.due_ms is None else run.due_ms,
-        idempotency_key=run.idempotency_key,
-        request_hash=run.request_hash,
-        parent_run_id=run.parent_run_id,
-        parent_key=run.parent_key,
         created_at_ms=run.now_ms,
         started_at_ms=None,
         finished_at_ms=None,
-        document_hash=run.document_hash,
-        draft_id=run.draft_id,
-        draft_rev=run.draft_rev,
         root_id=root,
     )
 

@@ -39,7 +39,7 @@ from queue import Empty, SimpleQueue
 from traceback import format_tb
 from typing import Any, Concatenate, NamedTuple, ParamSpec, TypeVar
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from executor.errors import (
     DatabaseReplaced,
@@ -49,9 +49,9 @@ from executor.errors import (
     WeftError,
     store_closed,
 )
+from executor.kernel.process.observe import Histogram
 from executor.kernel.process.repeated import OUTAGE
 from executor.kernel.store.patience import patience_s
-from executor.kernel.store.stats import Stats
 
 log = logging.getLogger("weft.store")
 
@@ -65,6 +65,21 @@ GATHER_S = 0.01  # after that a batch is handed over in any case: passes of a bu
 # has none, from a server or a disk that does not answer, cannot: its requests are answered after this.
 LATE_S = 1.25
 SILENT_S = 1.0  # a database that has answered others meanwhile is slow, not silent
+
+
+# The bounds of the histogram of one commit: from a fast disk to one that stalls.
+COMMIT_SECONDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5)
+
+
+class Stats(Struct):
+    """Counters since the start. `items` were committed in `commits` groups, the largest had `group_max`; `retries`
+    counts groups written again because the database was busy. `seconds` that the groups took."""
+
+    items: int = 0
+    commits: int = 0
+    group_max: int = 0
+    retries: int = 0
+    seconds: Histogram = field(default_factory=lambda: Histogram(COMMIT_SECONDS))
 
 
 class Item(Struct, eq=False):
@@ -89,6 +104,7 @@ class Outcome(NamedTuple):
 
 
 Settled = tuple[Item, Outcome]
+Commit = Callable[[list[Item]], "Sequence[Outcome | None]"]
 
 
 class Retry(Struct, frozen=True):
@@ -106,8 +122,7 @@ class Retry(Struct, frozen=True):
 
 
 class GroupWriter(ABC):
-    """Between `open` and `close` any coroutine of the loop that opened it may `submit`. `group_max`: items of one
-    transaction."""
+    """`group_max`: items of one transaction. Any coroutine of the loop that opened it may `submit`."""
 
     group_max = 1024  # more only add latency (measured: no gain above 512)
     too_late = "the database could not be written in time"
@@ -138,8 +153,7 @@ class GroupWriter(ABC):
         self._others_turn = False  # requests had the last group, and others were left
 
     async def open(self) -> None:
-        """Open the database and bring its schema up to date. Raises SchemaTooNew, ForeignDatabase,
-        DatabaseUnavailable, DatabaseWriteFailed."""
+        """Raises SchemaTooNew, ForeignDatabase, DatabaseUnavailable, DatabaseWriteFailed."""
         assert self._thread is None, "already open"
         self._loop = asyncio.get_running_loop()
         self._queue = SimpleQueue()
@@ -318,25 +332,25 @@ class GroupWriter(ABC):
             self._pause(idle=not self._serve_next())
 
     def _serve_next(self) -> bool:
-        """The next group. False: there is none. What was in it is not held when this returns: the thread may wait for
-        hours, and with what was refused it would hold a whole run."""
+        """Returns False if there is no group. Nothing of one is held then: the thread may wait for hours."""
         group = self._next_group()
         self._is_busy = len(group) > 1
-        if not group:
-            return False
+        if group:
+            self._serve_group(group, self._commit)
+        return bool(group)
+
+    def _serve_group(self, group: list[Item], commit: Commit) -> None:
         with self._at_work:
-            settled, again = self._try(group)
+            settled, again = self._try(group, commit)
         if again:
             late, self._waiting = self._late([*again, *self._waiting])
             settled += late
         self._deliver([(item.future, outcome) for item, outcome in settled])
         if again:
             self._back_off(min(item.tries for item in again))
-        return True
 
     def _receive(self) -> bool:
-        """Everything from the queue into `_waiting`; nothing when it was quiet for a while, or after `_wake`. False
-        once closed."""
+        """Move the queue into `_waiting`. Returns after a while, or after `_wake`; False once closed."""
         self._request_waits = False
         patience_s = 0.0 if self._waiting else self._idle_s()
         try:
@@ -350,8 +364,7 @@ class GroupWriter(ABC):
         return False
 
     def _next_group(self) -> list[Item]:
-        """Out of `_waiting`: requests, and then others, in turns as long as there are both. Whatever group is under way
-        when a request comes, the next one is that of requests."""
+        """Take requests, and then others, in turns as long as there are both, whatever is under way."""
         size, first = self.group_max, self._waiting
         others_turn, self._others_turn = self._others_turn, False
         requests = [item for item in first if item.is_request]
@@ -366,13 +379,12 @@ class GroupWriter(ABC):
         group, self._waiting = first[:size], first[size:]
         return group
 
-    def _try(self, items: list[Item]) -> tuple[list[Settled], list[Item]]:
-        """Commit the items once: what is settled, and what is worth another try. Those that were left out go back to
-        `_waiting`. Never raises."""
+    def _try(self, items: list[Item], commit: Commit) -> tuple[list[Settled], list[Item]]:
+        """Commit the items once. Returns what is settled, and what is worth another try. Never raises."""
         began_s, stats = time.perf_counter(), self._stats
         commits = stats.commits
         try:
-            outcomes = self._commit(items)
+            outcomes = commit(items)
         except Exception as error:
             failure = self._in_our_words(error)
         else:
@@ -388,7 +400,7 @@ class GroupWriter(ABC):
             return [(items[0], Outcome(None, failure))], []
         settled, again = [], []
         for item in items:
-            of_one, again_of_one = self._try([item])
+            of_one, again_of_one = self._try([item], self._commit)
             settled += of_one
             again += again_of_one
         return settled, again

@@ -25,8 +25,8 @@ from executor.kernel.run.loaded import LoadedRun, replay
 from executor.kernel.run.snapshots import checksum_of, differs, unfit
 from executor.kernel.store.reading import Reading
 from executor.kernel.store.run_rows import Record, RunRow
+from executor.kernel.store.statements import Readers
 from executor.kernel.store.topics import contents, journal, runs, snapshots
-from executor.kernel.store.tx import Readers
 from executor.service.upkeep.findings import Finding
 
 SEE_JOURNAL = "see `weft events {run}`; restore the run from a backup, or run it again"

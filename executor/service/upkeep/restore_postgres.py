@@ -27,7 +27,7 @@ from executor.errors import BackupUnusable, Conflict, DatabaseUnavailable
 from executor.kernel.store.postgres.connection import check_address
 from executor.kernel.store.postgres.limited import reachable
 from executor.kernel.store.postgres.reading import open_reading
-from executor.kernel.store.tx import Row
+from executor.kernel.store.statements import Row
 from executor.service.upkeep.doctor import Report, examine
 from executor.service.upkeep.findings import Evidence
 

@@ -23,8 +23,7 @@ from executor.kernel.store.reading import Reading
 from executor.kernel.store.run_rows import Record
 from executor.kernel.store.sqlite.connection import Database, check_log, plain_connect, sync_directory
 from executor.kernel.store.sqlite.reading import SQLiteReading
-from executor.kernel.store.statements import LAST_SEQ
-from executor.kernel.store.tx import Row
+from executor.kernel.store.statements import LAST_SEQ, Row
 from executor.service.upkeep.backup import Draft, have_it_alone, in_use_by
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from executor.kernel.store.postgres.migrate import HAS_VERSION, migrate
 from executor.kernel.store.postgres.parts import PARTS, SEQUENCE, WIDTH, begin, part_of
 from executor.kernel.store.postgres.reading import PostgresReading, name_of
 from executor.kernel.store.reading import Reading
-from executor.kernel.store.tx import Row
+from executor.kernel.store.statements import Row
 from executor.service.upkeep.backup import in_use_by
 
 NAME = "weft migrate-store"

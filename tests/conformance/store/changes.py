@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from executor.kernel.process.acting import Act, acting
 from executor.kernel.store.run_rows import Append, NewRun
 from executor.kernel.store.sqlite.writer import ping
-from executor.kernel.store.statements import as_list
+from executor.kernel.store.statements import Tx, as_list
 from executor.kernel.store.topics import (
     alerts,
     audit,
@@ -56,7 +56,6 @@ from executor.kernel.store.topics.store import Store
 from executor.kernel.store.topics.usage import Spent, UsageRow
 from executor.kernel.store.topics.waits import WaitUpdate
 from executor.kernel.store.topics.webhooks import DeliveryRow, RefusalRow, WebhookRow
-from executor.kernel.store.tx import Tx
 from tests.support.rows import LEASE_MS, LONG_AFTER, T0, finish, new_run, owned_run, record, wait
 
 Change = Callable[[Tx], Any]

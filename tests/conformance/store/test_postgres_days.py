@@ -20,7 +20,7 @@ from msgspec.structs import replace
 from executor.kernel.store.batches import JOURNAL
 from executor.kernel.store.migrate import packaged_migrations
 from executor.kernel.store.postgres.connection import Session
-from executor.kernel.store.postgres.days import NUMBERED, OWN, Days
+from executor.kernel.store.postgres.days import NUMBERED, Days
 from executor.kernel.store.postgres.dialect import TEXTS
 from executor.kernel.store.postgres.migrate import migrate
 from executor.kernel.store.postgres.parts import LOOSE, WIDTH, name_of_day
@@ -31,7 +31,7 @@ from executor.kernel.store.sqlite.store import SQLiteStore
 from executor.kernel.store.topics.cache import CacheRow
 from executor.kernel.store.topics.outbox import NotificationRow
 from executor.kernel.store.topics.snapshots import SNAPSHOT_SEQ_MIN, CheckpointRow, SnapshotRow
-from executor.kernel.store.topics.upkeep import Retired
+from executor.kernel.store.topics.upkeep import OWN, Retired
 from executor.kernel.store.topics.usage import Spent, UsageRow
 from executor.service.upkeep.doctor import examine
 from executor.service.upkeep.gc import DAY_MS, collect

@@ -22,9 +22,9 @@ from executor.kernel.store.sqlite.dialect import BATCH_IS_THERE, TEXTS
 from executor.kernel.store.sqlite.readers import Readers
 from executor.kernel.store.sqlite.store import SQLiteStore
 from executor.kernel.store.sqlite.writer import ADD_WRITER, FORGET_OLD_WRITERS, LAST_GROUP, Stats, Writer
+from executor.kernel.store.statements import Row, Values
 from executor.kernel.store.topics import leases
 from executor.kernel.store.topics.snapshots import CheckpointRow
-from executor.kernel.store.tx import Row, Values
 from executor.kernel.store.writer import Item, Outcome, Retry, Settled
 from tests.simulation.world.faults import HEALTHY
 
@@ -202,7 +202,7 @@ class _Writer(Writer):
         settled: list[Settled] = []
         left = group
         while left:
-            found, left = self._try(left)
+            found, left = self._try(left, self._commit)
             settled += found
             if left:
                 self._back_off(left[0].tries)

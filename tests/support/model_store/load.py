@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from executor.kernel.store.stats import Stats
 from executor.kernel.store.topics.load import DatabaseLoad, Queue, WorkerLoad
 from executor.kernel.store.topics.outbox import NotificationRow
 from executor.kernel.store.topics.schedules import ScheduleRow
+from executor.kernel.store.writer import Stats
 
 if TYPE_CHECKING:
     from tests.support.model_store.queue import ModelLimits

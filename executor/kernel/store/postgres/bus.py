@@ -42,8 +42,7 @@ Message = tuple[str, str]
 
 
 class PostgresBus:
-    """Has its connection in a thread, so that a stalled network does not block the event loop. `sent` and `heard` count
-    notifications sent and received, `dropped` the messages for which there was no room."""
+    """Has its connection in a thread, which a stalled network may block. `dropped` counts messages without room."""
 
     def __init__(self, dsn: str, every_s: float = EVERY_S) -> None:
         self.sent = self.heard = self.dropped = 0

@@ -19,8 +19,8 @@ from psycopg.types.numeric import Int8Dumper
 from executor.errors import DatabaseUnavailable, Fenced
 from executor.kernel.store.postgres.dialect import ADD_BATCH, ADD_FIRST_BATCH, ADVANCE_HEAD, LOCK_HEAD, TEXTS
 from executor.kernel.store.postgres.limited import LIMIT_S, LimitedConnection, prepare_where_kept, reachable
-from executor.kernel.store.tx import Batch, Row, Values
-from executor.kernel.store.tx import Tx as BaseTx
+from executor.kernel.store.statements import Batch, Row, Values
+from executor.kernel.store.statements import Tx as BaseTx
 
 FaultPoint = Callable[[str], None]
 
@@ -66,8 +66,7 @@ class _BoolDumper(psycopg.adapt.Dumper):
 
 
 def prepare(connection: psycopg.BaseConnection[Any]) -> None:
-    """Parameters have the types that the columns have, so that a statement is planned once and not for each size of
-    its numbers."""
+    """Let parameters have the types of the columns: a statement is planned once, not for each size of its numbers."""
     connection.adapters.register_dumper(int, Int8Dumper)
     connection.adapters.register_dumper(bool, _BoolDumper)
 
@@ -201,8 +200,7 @@ class Session:
 
     @contextmanager
     def tx(self, name: str) -> Iterator[Tx]:
-        """BEGIN, the block, COMMIT; whatever the block raises rolls back. Raises psycopg.Error when nothing was
-        committed, CommitUncertain when that is not known."""
+        """Commit the block. Raises psycopg.Error if nothing was committed, CommitUncertain if that is not known."""
         connection = self.connection
         cursor = connection.cursor()
         cursor.execute("BEGIN")
@@ -240,8 +238,7 @@ class Session:
         self.fault(f"tx.{name}.after_commit")
 
     def _is_lost(self, error: psycopg.Error) -> bool:
-        """Returns True if the server may have committed although its answer was lost. It reports what it did not
-        commit."""
+        """Returns True if the server may have committed: its answer was lost, for it reports what it did not commit."""
         state = error.sqlstate or ""
         return self._connection is None or self._connection.closed or not state or state.startswith(LOST)
 

@@ -25,6 +25,7 @@ from typing import Any, Final, cast
 
 import psycopg
 
+from executor.kernel.store.postgres.dialect import TEXTS
 from executor.kernel.store.postgres.errors import message_of
 from executor.kernel.store.postgres.parts import (
     LOOSE,
@@ -37,9 +38,8 @@ from executor.kernel.store.postgres.parts import (
     name_of_day,
     part_of,
 )
-from executor.kernel.store.topics.upkeep import Retired
-from executor.kernel.store.topics.usage import ADDED, COUNTS, DELETED, SUMS, USAGE_KEY
-from executor.kernel.store.tx import Row, Values
+from executor.kernel.store.statements import Row, Values
+from executor.kernel.store.topics.upkeep import DELETE_OWN, GONE, Retired, of_gone
 
 log = logging.getLogger("weft.store")
 
@@ -47,8 +47,6 @@ Db = psycopg.AsyncConnection[Row]
 
 # Tables that have numbers of runs, and what has the journals as the last of them.
 NUMBERED: Final = ("run_details", "heads", "snapshots", "slots", "places", "batches")
-# Rows that belong to a run by its id.
-OWN: Final = ("waits", "inbox", "signals", "notifications", "checkpoints", "blob_refs", "alerts", "alert_messages")
 RUNS_PER_TRANSACTION: Final = 500
 # A part with more runs than these that outlive it is left as it is; its other runs are deleted one by one.
 MOVED_RUNS_MIN: Final = 100
@@ -96,18 +94,7 @@ SELECT r.n, p.n FROM run_details AS r LEFT JOIN run_details AS p ON p.id = r.par
    AND NOT EXISTS (SELECT 1 FROM run_details AS c WHERE c.parent_run_id = r.id AND c.status IS NULL)
    AND NOT EXISTS (SELECT 1 FROM run_details AS s WHERE s.source_run_id = r.id AND s.status IS NULL)
  ORDER BY r.n"""
-_DELETE = """
-DELETE FROM run_details WHERE n = ANY(%(ns)s) RETURNING id, workflow, coalesce(root_id, id), coalesce(seq, 0)"""
-_DELETE_CACHE = "DELETE FROM cache WHERE workflow = ANY(%(workflows)s) AND run_id = ANY(%(ids)s) AND scope = 'run'"
-_FOLD_USAGE = f"""
-INSERT INTO usage ({USAGE_KEY}, {", ".join(COUNTS)})
-SELECT '{DELETED}', day, workflow, model, prices, {SUMS} FROM usage WHERE run_id = ANY(%(ids)s)
- GROUP BY day, workflow, model, prices
-ON CONFLICT ({USAGE_KEY}) DO UPDATE SET {ADDED}"""
-_DELETE_USAGE = "DELETE FROM usage WHERE run_id = ANY(%(ids)s)"
-_DELETE_FAMILIES = """
-DELETE FROM families AS f WHERE root_id = ANY(%(roots)s) AND open = 0
-   AND NOT EXISTS (SELECT 1 FROM run_details WHERE id = f.root_id)"""
+_DELETE = f"DELETE FROM run_details WHERE n = ANY(%(ns)s) RETURNING {GONE}, coalesce(seq, 0)"
 
 
 class Days:
@@ -146,8 +133,7 @@ class Days:
         return False
 
     async def retire(self, ended_before_ms: int) -> Retired:
-        """Drop each part whose runs ended before this time, but for some. What another session is in the way of is
-        left to the next call."""
+        """Drop each part whose runs ended before this time. What another session is in the way of is left."""
         total = Retired()
         if not await self.clear():
             return total
@@ -230,17 +216,13 @@ class Days:
                     if parent is None or parent in going:
                         going.add(n)
                 rows = await self._rows(_DELETE, {"ns": list(going)})
-                ids = [row[0] for row in rows]
-                await self._run("DELETE FROM snapshots WHERE n = ANY(%(ns)s)", {"ns": list(going)})
-                for table in OWN:
-                    await self._run(f"DELETE FROM {table} WHERE run_id = ANY(%(ids)s)", {"ids": ids})
-                await self._run(_FOLD_USAGE, {"ids": ids})
-                await self._run(_DELETE_USAGE, {"ids": ids})
-                await self._run(_DELETE_CACHE, {"workflows": list({row[1] for row in rows}), "ids": ids})
-                await self._run(_DELETE_FAMILIES, {"roots": list({row[2] for row in rows})})
+                if rows:
+                    values = of_gone([row[:-1] for row in rows])
+                    for statement in DELETE_OWN:
+                        await self._run(TEXTS[statement], values)
             self._fault("days.page")
             runs += len(rows)
-            events += sum(row[3] for row in rows)
+            events += sum(row[-1] for row in rows)
         return Retired(runs, events)
 
     async def _drop(self, part: Part) -> None:

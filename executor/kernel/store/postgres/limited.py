@@ -22,7 +22,7 @@ from psycopg import waiting
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.errors import DuplicatePreparedStatement
 
-from executor.kernel.store.tx import Row
+from executor.kernel.store.statements import Row
 
 # A pool makes up the number that it gives a client that connects.
 BACKEND: Final = "SELECT pg_backend_pid()"

@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final, cast
 
-from executor.errors import ForeignDatabase, SchemaTooNew, SchemaUnreleased
-from executor.kernel.store.migrate import Migration
+from executor.errors import ForeignDatabase, SchemaUnreleased
+from executor.kernel.store.migrate import Migration, refuse_newer
 from executor.kernel.store.postgres.connection import Session, Tx
 
 LOCK: Final = 0x77656674  # "weft": the advisory lock of migrations
@@ -28,11 +28,7 @@ def migrate(session: Session, migrations: Sequence[Migration]) -> int:
         tx.cursor.execute("SET LOCAL statement_timeout = 0")
         tx.cursor.execute("SELECT pg_advisory_xact_lock(%(lock)s)", {"lock": LOCK})
         found = _version(tx)
-        if found > newest:
-            raise SchemaTooNew(
-                f"the database has schema {found}, but this weft supports schemas up to {newest}",
-                hint="use the weft version that wrote it, or a newer one",
-            )
+        refuse_newer(found, newest)
         if found == newest:
             return found
         if not found:

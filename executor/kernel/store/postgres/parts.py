@@ -9,7 +9,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from executor.kernel.store.tx import Row
+from executor.kernel.store.statements import Row
 
 # Numbers of runs: as many as a part has room for. A part begins at a multiple, which stands for a day.
 WIDTH: Final = 1 << 40

@@ -24,8 +24,8 @@ from executor.kernel.store.postgres.limited import (
     Silent,
     prepare_where_kept_async,
 )
-from executor.kernel.store.tx import Readers as BaseReaders
-from executor.kernel.store.tx import Row, Values
+from executor.kernel.store.statements import Readers as BaseReaders
+from executor.kernel.store.statements import Row, Values
 
 PING_READ = "SELECT 1"
 SILENT_S = 1.0  # a database that has answered others meanwhile is slow, not silent
@@ -68,8 +68,7 @@ class Readers(BaseReaders):
             await connection.close()
 
     async def all(self, sql: str, values: Values = ()) -> list[Row]:
-        """A caller that is cancelled does not interrupt its query, whose session would be closed and made again: reads
-        are short, and none lasts longer than `statement_timeout`."""
+        """A caller that is cancelled does not interrupt its query, whose session would have to be made again."""
         reading = asyncio.create_task(self._all(sql, values), name="postgres-read")
         self._under_way.add(reading)
         reading.add_done_callback(self._done)
@@ -178,8 +177,7 @@ class Readers(BaseReaders):
 
 
 class _Limit:
-    """The patience of one caller. It has ended when its time is up and nothing has answered lately; a database that
-    is slow is waited for, for LONG_S."""
+    """The patience of one caller. It has ended when its time is up, and nothing has answered lately or for LONG_S."""
 
     def __init__(self, readers: Readers, seconds: float) -> None:
         self._readers = readers

@@ -23,7 +23,7 @@ from executor.kernel.store.postgres.limited import reachable
 from executor.kernel.store.postgres.migrate import HAS_TABLES, HAS_VERSION, VERSION, released
 from executor.kernel.store.postgres.parts import LOOSE, RETIRED
 from executor.kernel.store.reading import READING_MAX_S, Column, Kind
-from executor.kernel.store.tx import Row, Values
+from executor.kernel.store.statements import Row, Values
 
 ROWS_AT_A_TIME = 100
 PAUSED_MAX_S = 600  # of a reader between two statements; meanwhile its snapshot keeps old rows from being removed
@@ -93,8 +93,7 @@ class PostgresReading:
             return self.connection.execute(cast(Any, TEXTS[sql]), values).fetchall()
 
     def each(self, sql: str, values: Values = ()) -> Iterator[Row]:
-        """The cursor has one name, so that pg_stat_statements counts its statements together; those that are open
-        beside it have others."""
+        """Its cursor has the same name each time, so that pg_stat_statements counts its statements together."""
         name = f"reading_{self._open}" if self._open else "reading"
         self._open += 1
         try:

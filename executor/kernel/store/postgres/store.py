@@ -21,9 +21,9 @@ from executor.kernel.store.postgres.limited import LONG_S, LimitedAsyncConnectio
 from executor.kernel.store.postgres.migrate import LOCK
 from executor.kernel.store.postgres.readers import PING_READ, Readers
 from executor.kernel.store.postgres.writer import Writer, ping
-from executor.kernel.store.stats import Stats
 from executor.kernel.store.topics.store import Store
 from executor.kernel.store.topics.upkeep import Retired
+from executor.kernel.store.writer import Stats
 
 # In a transaction, so that it also works through a pool that gives sessions to others between two (pgbouncer).
 # Between its statements it has no snapshot, and keeps no old row from being removed.

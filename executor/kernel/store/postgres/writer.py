@@ -25,8 +25,7 @@ from executor.kernel.store.postgres.errors import as_weft_error, may_pass, messa
 from executor.kernel.store.postgres.hot.appends import newest_messages
 from executor.kernel.store.postgres.hot.group import HotGroup
 from executor.kernel.store.postgres.migrate import migrate
-from executor.kernel.store.stats import Stats
-from executor.kernel.store.writer import GroupWriter, Item, Outcome, Retry
+from executor.kernel.store.writer import GroupWriter, Item, Outcome, Retry, Stats
 
 log = logging.getLogger("weft.store")
 
@@ -101,8 +100,7 @@ class Writer(GroupWriter):
         return [outcomes[n] for n in range(len(items))]
 
     def _write(self, items: list[Item], hot: HotGroup, outcomes: dict[int, Outcome | None]) -> None:
-        """Fills `outcomes`, by the number of the item, with those that are not in `hot`. Raises CommitUncertain, and as
-        `_commit`."""
+        """Fills `outcomes` of the items that are not in `hot`. Raises CommitUncertain, and as `_commit`."""
         with self._session.group("group") as tx:
             tx.send(MARK_GROUP, {"group": self._group, "id": self._id})
             for item in items:

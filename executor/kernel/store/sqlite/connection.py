@@ -23,8 +23,8 @@ from typing import Any, cast
 
 from executor.errors import DatabaseFull, DatabaseReplaced, DatabaseUnavailable, NestedTransaction
 from executor.kernel.store.sqlite.dialect import ADD_BATCH, ADD_FENCED, TEXTS, first_batches, in_pieces, several_rows
-from executor.kernel.store.tx import Batch, Row, Values
-from executor.kernel.store.tx import Tx as BaseTx
+from executor.kernel.store.statements import Batch, Row, Values
+from executor.kernel.store.statements import Tx as BaseTx
 
 Inode = tuple[int, int]
 
@@ -44,8 +44,7 @@ class Identity:
         self._log: Inode | None = None
 
     def remember(self) -> None:
-        """It was opened and read just now: what the paths name is what is open, as its connection keeps others from
-        deleting the log."""
+        """It was opened and read just now: its connection keeps others from deleting the log that the path names."""
         self._file = _inode(self._path)
         self._log = _inode(self._log_path)
 
@@ -69,8 +68,7 @@ class Identity:
 
     @property
     def may_checkpoint(self) -> bool:
-        """Returns True if the log may be written back: the file is the one that was opened, and so is its log, unless
-        it was deleted and there is no other one."""
+        """Returns True if file and log are those that were opened, or the log was deleted and there is no other one."""
         if self._file is None:
             return True
         return _inode(self._path) == self._file and _inode(self._log_path) in (self._log, None)
@@ -100,8 +98,7 @@ class CommitUncertain(Exception):
 
 
 class Stale(Exception):
-    """One of the appends that were written together is fenced; which, is not known when there are several. Nothing of
-    the transaction counts."""
+    """One of the appends that were written together is fenced. Nothing of the transaction counts."""
 
     def __init__(self, run: str, count: int) -> None:
         super().__init__(run, count)
@@ -266,8 +263,7 @@ class Database:
         return self._connect(self.path)
 
     def checkpoint(self) -> None:
-        """Copy what readers allow from the WAL into the file. A failure costs nothing: the WAL still holds
-        everything."""
+        """Copy what readers allow from the WAL into the file. After a failure the WAL still holds everything."""
         if not self._identity.may_checkpoint:
             return
         try:

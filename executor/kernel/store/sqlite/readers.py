@@ -17,8 +17,8 @@ import aiosqlite
 from executor.errors import DatabaseUnavailable, store_closed
 from executor.kernel.store.sqlite.connection import Connect
 from executor.kernel.store.sqlite.dialect import TEXTS
-from executor.kernel.store.tx import Readers as BaseReaders
-from executor.kernel.store.tx import Row, Values
+from executor.kernel.store.statements import Readers as BaseReaders
+from executor.kernel.store.statements import Row, Values
 
 PING_READ = "SELECT count(*) FROM writers"
 
@@ -74,7 +74,6 @@ class Readers(BaseReaders):
 
 
 def _let_the_process_end(connection: aiosqlite.Connection) -> None:
-    """Python waits at exit for aiosqlite's thread, so a program that failed before `close` would hang. A reader has
-    nothing to lose; aiosqlite has no public switch for it (before 0.22 the connection itself was the thread)."""
+    """Python waits at exit for aiosqlite's thread, which has no public switch for it; a reader has nothing to lose."""
     thread: Any = getattr(connection, "_thread", connection)
     thread.daemon = True

@@ -14,14 +14,13 @@ from executor.kernel.store.migrate import packaged_migrations, refuse_others, ve
 from executor.kernel.store.reading import Column, Kind
 from executor.kernel.store.sqlite.connection import check_log
 from executor.kernel.store.sqlite.dialect import TEXTS
-from executor.kernel.store.tx import Row, Values
+from executor.kernel.store.statements import Row, Values
 
 _TABLES = "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%' ORDER BY name"
 
 
 def open_read_only(path: str | os.PathLike[str], busy_timeout_ms: int = 5_000) -> sqlite3.Connection:
-    """A connection that can write nothing. Raises sqlite3.OperationalError when there is no such file,
-    DatabaseUnavailable when only its log is there."""
+    """Raises sqlite3.OperationalError if there is no such file, DatabaseUnavailable if only its log is there."""
     check_log(os.fspath(path))
     db = sqlite3.connect(f"file:{quote(os.path.abspath(path))}?mode=ro", uri=True, isolation_level=None)
     db.execute(f"PRAGMA busy_timeout = {busy_timeout_ms:d}")

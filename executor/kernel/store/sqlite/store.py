@@ -54,8 +54,7 @@ class SQLiteStore(Store):
             raise
 
     async def close(self) -> None:
-        """The writer first: the connection that closes last deletes the WAL if it may write, and growing a new one
-        costs each commit half as much again."""
+        """The writer first: the connection that closes last deletes the WAL if it may write, and a new one is slow."""
         try:
             await self._writer.close()
         finally:

@@ -23,9 +23,9 @@ from executor.kernel.store.run_rows import Append
 from executor.kernel.store.sqlite.connection import CommitUncertain, Database, Tx
 from executor.kernel.store.sqlite.dialect import BATCH_IS_THERE
 from executor.kernel.store.sqlite.errors import as_weft_error
-from executor.kernel.store.stats import Stats as StoreStats
 from executor.kernel.store.topics.journal import append
 from executor.kernel.store.writer import GroupWriter, Item, Outcome, Retry
+from executor.kernel.store.writer import Stats as StoreStats
 
 log = logging.getLogger("weft.store")
 
@@ -108,9 +108,7 @@ class Writer(GroupWriter):
         return as_weft_error(error, path=self._database.path)
 
     def _commit(self, items: list[Item]) -> list[Outcome]:
-        """One transaction of the items; of the first of them when a request waits. Raises sqlite3.Error, or what an
-        item raised: then nothing is on disk. DatabaseUnavailable from a failed look at an uncertain commit is the one
-        case in which the outcome is unknown."""
+        """See GroupWriter._commit; raises sqlite3.Error."""
         group = Group(items)
         try:
             self._write(group)
@@ -139,8 +137,7 @@ class Writer(GroupWriter):
                 tx.db.execute(MARK_GROUP, (self._group, self._id))
 
     def _find_out(self, group: Group, uncertain: CommitUncertain) -> None:
-        """Return if the group was committed. Raises the error to report if it was not, or if that cannot be
-        determined."""
+        """Return if the group was committed. Raises the error to report if it was not, or that is not known."""
         if not self._is_on_disk(group):
             raise as_weft_error(uncertain, again=True, path=self._database.path) from uncertain
 
@@ -176,8 +173,7 @@ class Writer(GroupWriter):
     # --- on the event loop, and what becomes of that
 
     def _commit_here(self) -> bool:
-        """Commit the only item there is, in the event loop's thread: two switches between threads cost as much as a
-        fast sync. False: the writer's thread has to do it, which can wait."""
+        """See decision 22. A lock of another process is never waited for here: the writer's thread does that."""
         if not (self._commit_here_below_s and self._may_commit_here(self._gathered[0])):
             return False
         if not self._at_work.acquire(blocking=False):  # the log is being copied
@@ -220,23 +216,13 @@ class Writer(GroupWriter):
         """Find out whether a commit in the event loop's thread that raised is on disk."""
         if self._doubt is None:
             return
-        group, uncertain = self._doubt
-        again: list[Item] = []
-        with self._at_work:
-            try:
-                self._find_out(group, uncertain)
-                settled = list(zip(group.items, self._count(group), strict=True))
-            except Exception as error:
-                failure = as_weft_error(error, path=self._database.path)
-                if isinstance(failure, DatabaseUnavailable | DatabaseWriteFailed):
-                    settled, again = self._failed_to_write(group.items, failure)
-                else:
-                    settled = [(item, Outcome(None, failure)) for item in group.items]
-            self._doubt = None
-        self._deliver([(item.future, outcome) for item, outcome in settled])
-        self._waiting[:0] = again
-        if again:
-            self._back_off(again[0].tries)
+        (group, uncertain), self._doubt = self._doubt, None
+
+        def find_out(items: list[Item]) -> list[Outcome]:
+            self._find_out(group, uncertain)
+            return self._count(group)
+
+        self._serve_group(group.items, find_out)
 
     def _idle_s(self) -> float | None:
         return IDLE_S if self._commits else None

@@ -2,7 +2,7 @@
 
 Values are parameters of a statement only. A constant that lists columns (`RUN`, `WAIT`, ...) has them in the order of
 the fields of its struct, so that a row becomes a struct by position. A function that writes has a transaction as its
-first parameter, a function that reads the readers (`tx`).
+first parameter, a function that reads the readers.
 
 A change is written like this, so that any number of processes may make changes at once:
 

@@ -8,9 +8,8 @@ from typing import Final, Literal
 from msgspec import Struct
 from msgspec.structs import asdict
 
-from executor.kernel.store.statements import as_list, columns, insert
+from executor.kernel.store.statements import Readers, Tx, as_list, columns, insert
 from executor.kernel.store.topics.outbox import NotificationStatus, Outgoing
-from executor.kernel.store.tx import Readers, Tx
 
 AlertKind = Literal["run.failed", "run.waiting", "run.queued", "schedule.missed"]
 AlertChannel = Literal["email", "webhook", "workflow"]
@@ -172,8 +171,7 @@ async def count_alerts_of(readers: Readers, message_id: str) -> list[AlertCount]
 
 
 async def queued_since(readers: Readers, before_ms: int) -> list[QueuedRun]:
-    """Return, of the QUEUED_LOOKED_AT runs that were created first and no worker has begun, those created before
-    this time that have no alert."""
+    """Return those without an alert that were created before this time, of the QUEUED_LOOKED_AT that wait longest."""
     return await readers.fetch(QueuedRun, QUEUED, {"before": before_ms})
 
 

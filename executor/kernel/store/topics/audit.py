@@ -12,8 +12,7 @@ import orjson
 from msgspec import Struct
 
 from executor.kernel.process.acting import Act
-from executor.kernel.store.statements import columns, insert
-from executor.kernel.store.tx import Readers, Tx
+from executor.kernel.store.statements import Readers, Tx, columns, insert
 
 FIRST_HASH: Final = ""  # before the first row
 

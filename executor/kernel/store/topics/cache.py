@@ -8,8 +8,7 @@ import msgspec
 from msgspec import Struct
 
 from compiler.plan import CacheScope
-from executor.kernel.store.statements import columns, insert, replacing
-from executor.kernel.store.tx import Readers, Tx
+from executor.kernel.store.statements import Readers, Tx, columns, insert, replacing
 
 
 class CacheRow(Struct, frozen=True):

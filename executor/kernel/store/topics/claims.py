@@ -34,13 +34,12 @@ from executor.kernel.store.run_rows import (
     Resumed,
     RunRow,
 )
-from executor.kernel.store.statements import ENDED, HEAD_OF_ID, LAST_SEQ, as_list
+from executor.kernel.store.statements import ENDED, HEAD_OF_ID, LAST_SEQ, Readers, Row, Tx, as_list
 from executor.kernel.store.topics.inbox import INBOX, InboxRow
 from executor.kernel.store.topics.leases import LEASE_NOW, hold
 from executor.kernel.store.topics.limits import Found, admit, free_places, let_others_in
 from executor.kernel.store.topics.runs import OUTPUT_BYTES, RUN
 from executor.kernel.store.topics.waits import Answered, answer_wait
-from executor.kernel.store.tx import Readers, Row, Tx
 
 READY_MAX = 1_000  # that a claim makes of runs that have become due
 OF_POOLS = "IN $texts(:pools)"
@@ -219,8 +218,7 @@ def answer_and_claim(
     lease_ms: int,
     pools: Mapping[str, str] = DEFAULT_POOLS,
 ) -> tuple[Answered | None, Resumed | None]:
-    """As `answer_wait`; if this is the answer also as `claim` of its run by `owner`, in the same transaction. The
-    second value is None if the run was not free."""
+    """As `answer_wait`, and as `claim` of its run by `owner` if that is free; if not, the second value is None."""
     answered = answer_wait(tx, token_hash, response, by, message, now_ms)
     if answered is None or not answered.won:
         return answered, None

@@ -8,8 +8,7 @@ from typing import Final
 import msgspec
 from msgspec import Struct
 
-from executor.kernel.store.statements import as_list, columns, insert, replacing
-from executor.kernel.store.tx import Readers, Tx
+from executor.kernel.store.statements import Readers, Tx, as_list, columns, insert, replacing
 
 CONNECTORS_MAX: Final = 100  # each process has all of them in memory
 

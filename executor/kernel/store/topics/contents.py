@@ -20,8 +20,7 @@ from typing import Final, Literal
 import msgspec
 from msgspec import Struct
 
-from executor.kernel.store.statements import as_list, lock_run
-from executor.kernel.store.tx import Readers, Tx, do_once
+from executor.kernel.store.statements import Readers, Tx, as_list, do_once, lock_run
 
 USED_EVERY_MS: Final = 600_000  # so often the use of a plan, document or blob is noted
 
@@ -105,8 +104,7 @@ def names_files(json: bytes) -> bool:
 
 
 def files_in(json: bytes) -> list[str]:
-    """Return the ids of files that this value names, FILES_MAX at most. Its JSON has no blanks between a text and the
-    next."""
+    """Return the ids of files that this JSON names, FILES_MAX at most. It has no blanks between two texts."""
     if _MARK not in json:
         return []
     return [id.decode() for id in dict.fromkeys(_ID.findall(json))][:FILES_MAX]

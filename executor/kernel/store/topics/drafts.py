@@ -6,8 +6,7 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from executor.kernel.store.statements import RunStatus, as_list, columns, those_of
-from executor.kernel.store.tx import Readers, Tx
+from executor.kernel.store.statements import Readers, RunStatus, Tx, as_list, columns, those_of
 
 
 class LastRun(Struct, frozen=True):
@@ -73,8 +72,7 @@ async def list_drafts(readers: Readers, before: str | None = None, limit: int = 
 
 
 async def last_runs(readers: Readers, drafts: Sequence[str]) -> dict[str, LastRun]:
-    """Return the run of each draft that was created last, by draft id. Drafts without a run are left out. Costs a
-    look into an index for each, however many runs there are."""
+    """Return the last run of each draft that has one, at the cost of a look into an index for each."""
     rows = await readers.all(LAST_RUNS_OF_DRAFTS, {"drafts": as_list(drafts)})
     return {draft: LastRun(*run) for draft, *run in rows}
 
@@ -96,8 +94,7 @@ def put_draft(
 
 
 def rebase_draft(tx: Tx, id: str, rev: int, workflow: str, version: int) -> DraftRow | None:
-    """Note that revision `rev` was stored as `version` of `workflow`; the draft's own rev stays. Returns the
-    draft as it is now, or None if there is none."""
+    """Note that revision `rev` was stored as `version` of `workflow`. Returns the draft, or None if there is none."""
     return tx.fetch_one(DraftRow, REBASE_DRAFT, {"id": id, "name": workflow, "version": version, "rev": rev})
 
 
@@ -106,8 +103,7 @@ def unbase_drafts(tx: Tx, workflow: str) -> None:
 
 
 def delete_draft(tx: Tx, id: str, expected_rev: int | None = None) -> bool:
-    """Delete a draft; its runs stay. Returns False, with nothing changed, if there is no such draft, or its rev
-    moved."""
+    """Delete a draft; its runs stay. Returns False if there is no such draft, or its rev moved."""
     if expected_rev is None:
         return tx.run("DELETE FROM drafts WHERE id = :id", {"id": id}) == 1
     return tx.run("DELETE FROM drafts WHERE id = :id AND rev = :rev", {"id": id, "rev": expected_rev}) == 1

@@ -5,8 +5,7 @@ from __future__ import annotations
 from msgspec import Struct
 
 from executor.errors import LimitExceeded
-from executor.kernel.store.statements import OPEN, RunStatus, columns, lock_run
-from executor.kernel.store.tx import Readers, Tx
+from executor.kernel.store.statements import OPEN, Readers, RunStatus, Tx, columns, lock_run
 
 
 class FamilyMax(Struct, frozen=True):

@@ -7,9 +7,8 @@ from collections.abc import Sequence
 import msgspec
 from msgspec import Struct
 
-from executor.kernel.store.statements import HEAD_OF_ID, columns, insert, lock_run, those_of
+from executor.kernel.store.statements import HEAD_OF_ID, Readers, Tx, columns, insert, lock_run, those_of
 from executor.kernel.store.topics.families import end_family
-from executor.kernel.store.tx import Readers, Tx
 
 
 class InboxRow(Struct, frozen=True):
@@ -126,8 +125,7 @@ async def list_signals(
     received_after_ms: int | None = None,
     limit: int = 200,
 ) -> list[SignalRow]:
-    """In order of arrival, consumed ones too; `received_after_ms` is inclusive, so that a caller who asks
-    for what came after the first of two does not miss the second of the same millisecond."""
+    """In order of arrival, consumed ones too. `received_after_ms` is inclusive: two may be of one millisecond."""
     where = those_of((SIGNALS_OF_NAME, name), (SIGNALS_OF_CORRELATION, correlation), (SIGNALS_SINCE, received_after_ms))
     values = {"run": run_id, "name": name, "correlation": correlation, "since": received_after_ms, "limit": limit}
     return await readers.fetch(SignalRow, SIGNALS + where + SIGNALS_PAGE, values)

@@ -8,7 +8,7 @@ from executor.errors import Fenced, Unheard
 from executor.kernel.store.batches import BATCH, JOURNAL, batches_of, has_only_events, records_of
 from executor.kernel.store.formats import needed
 from executor.kernel.store.run_rows import Append, Appended, EventFilter, Record
-from executor.kernel.store.statements import HEAD_OF_ID, LAST_SEQ, TERMINAL, as_list, those_of
+from executor.kernel.store.statements import HEAD_OF_ID, LAST_SEQ, TERMINAL, Readers, Tx, as_list, those_of
 from executor.kernel.store.topics.alerts import add_alerts
 from executor.kernel.store.topics.cache import put_cached
 from executor.kernel.store.topics.contents import add_blob, add_blob_ref
@@ -28,7 +28,6 @@ from executor.kernel.store.topics.runs import create_children, create_next, move
 from executor.kernel.store.topics.snapshots import delete_snapshot, put_snapshot
 from executor.kernel.store.topics.usage import add_usage
 from executor.kernel.store.topics.waits import add_waits, cancel_waits, close_waits
-from executor.kernel.store.tx import Readers, Tx
 
 # The fence. No row: fenced. An append that has only events has it in the statement that adds them (`ADD_FENCED`).
 _CURRENT = f"{HEAD_OF_ID} AND epoch = :epoch AND {LAST_SEQ} = :expected_seq"

@@ -12,12 +12,11 @@ from executor.kernel.store.run_rows import (
     NewRun,
     RunRow,
 )
-from executor.kernel.store.statements import HEAD_OF_ID, LAST_SEQ, TERMINAL, RunStatus, as_list
+from executor.kernel.store.statements import HEAD_OF_ID, LAST_SEQ, TERMINAL, RunStatus, Tx, as_list
 from executor.kernel.store.topics.journal import append
 from executor.kernel.store.topics.limits import free_places
 from executor.kernel.store.topics.runs import End, make_run
 from executor.kernel.store.topics.snapshots import SnapshotRow, put_snapshot
-from executor.kernel.store.tx import Tx
 
 # The time by which leases are judged: that of the database server, where there is one, else the caller's.
 LEASE_NOW = "$lease_now(:now)"

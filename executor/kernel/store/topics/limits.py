@@ -21,8 +21,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 from msgspec import Struct
 
-from executor.kernel.store.statements import HEAD_OF_ID, as_list
-from executor.kernel.store.tx import Readers, Tx
+from executor.kernel.store.statements import HEAD_OF_ID, Readers, Tx, as_list
 
 
 class Full(Struct, frozen=True):

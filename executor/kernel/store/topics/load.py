@@ -6,7 +6,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from executor.kernel.store.tx import Readers
+from executor.kernel.store.statements import Readers
 
 # Counts end here: a look costs the same however much waits.
 COUNTED_MAX: Final = 100_000
@@ -30,18 +30,9 @@ class WorkerLoad(Struct, frozen=True):
 
 
 class DatabaseLoad(Struct, frozen=True):
-    """Counts end at COUNTED_MAX.
-
-    open                 runs that have not ended, by status
-    queues               by pool
-    timer_due_ms         the first time at which a run that sleeps is due, or None
-    schedule_due_ms      the same of schedules
-    waits                that are open, by kind
-    notifications        that are not sent yet
-    notification_due_ms  the first time at which one is due
-    workers              by name; of more than WORKERS_MAX the first ones
-    bytes                size of the database, or 0 if it cannot be measured
-    """
+    """Counts end at COUNTED_MAX: of open runs, by status; of open waits, by kind; of notifications that are not sent.
+    `timer_due_ms` is the first time at which a run that sleeps is due. Of more than WORKERS_MAX workers there are the
+    first, by name."""
 
     open: dict[str, int]
     queues: tuple[Queue, ...]

@@ -8,8 +8,7 @@ from msgspec import Struct
 from msgspec.structs import asdict
 
 from executor.errors import Conflict
-from executor.kernel.store.statements import columns
-from executor.kernel.store.tx import Readers, Tx
+from executor.kernel.store.statements import Readers, Tx, columns
 
 TURNS_MAX: Final = 200  # of one conversation; older ones are deleted
 CONVERSATIONS_SHOWN: Final = 200

@@ -9,15 +9,11 @@ from collections.abc import Callable, Coroutine
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
 from executor.kernel.process.acting import present_act
-from executor.kernel.store.topics import (
-    audit,
-)
+from executor.kernel.store.statements import Readers, Tx
+from executor.kernel.store.topics import audit
 from executor.kernel.store.topics.audit import has_changed
-from executor.kernel.store.tx import Readers, Tx
 
 P = ParamSpec("P")
-
-
 T = TypeVar("T")
 
 

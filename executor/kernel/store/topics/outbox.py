@@ -8,8 +8,7 @@ from typing import Final, Generic, Literal, TypeVar
 from msgspec import Struct
 from msgspec.structs import asdict
 
-from executor.kernel.store.statements import as_list, columns, insert
-from executor.kernel.store.tx import Readers, Tx
+from executor.kernel.store.statements import Readers, Tx, as_list, columns, insert
 
 NotificationStatus = Literal["pending", "sent", "failed", "cancelled"]
 JOB_CHANNEL: Final = "job"  # starts a Job and looks after it

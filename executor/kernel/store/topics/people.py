@@ -8,8 +8,7 @@ from msgspec import Struct
 from msgspec.structs import asdict
 
 from executor.kernel.process.acting import Role
-from executor.kernel.store.statements import columns, insert
-from executor.kernel.store.tx import Readers, Tx
+from executor.kernel.store.statements import Readers, Tx, columns, insert
 
 PersonRole = Literal["viewer", "approver", "editor", "admin"]
 PEOPLE_ROLES: Final[tuple[PersonRole, ...]] = get_args(PersonRole)
@@ -70,8 +69,7 @@ USE = "UPDATE api_tokens SET used_at_ms = :now WHERE id = :id AND (used_at_ms IS
 
 
 def put_user(tx: Tx, row: UserRow) -> bool:
-    """Add a user. Returns False, with nothing changed, if there is one of this id or identity, or there are
-    USERS_MAX."""
+    """Returns False, with nothing changed, if there is one of this id or identity, or there are USERS_MAX."""
     return tx.run(PUT_USER, asdict(row)) == 1
 
 
@@ -107,8 +105,7 @@ def delete_user(tx: Tx, id: str) -> bool:
 
 
 def put_code(tx: Tx, hash: str, user_id: str, until_ms: int, now_ms: int) -> bool:
-    """Store the code of a sign-in link. Codes whose time is over are deleted, and those next to end beyond CODES_MAX.
-    Returns True."""
+    """Store the code of a sign-in link. Ended codes, and those beyond CODES_MAX that end next, are deleted."""
     tx.run("DELETE FROM sign_in_codes WHERE until_ms <= :now", {"now": now_ms})
     tx.run(DELETE_SURPLUS_CODES, {"most": CODES_MAX - 1})
     tx.run(PUT_CODE, {"hash": hash, "user": user_id, "until": until_ms})

@@ -15,8 +15,7 @@ from typing import Final, Literal
 
 from msgspec import Struct
 
-from executor.kernel.store.statements import HEAD_OF_ID, as_list
-from executor.kernel.store.tx import Readers, Tx
+from executor.kernel.store.statements import HEAD_OF_ID, Readers, Tx, as_list
 
 PlaceState = Literal[0, 1, 2]
 WAITS: PlaceState = 0
@@ -125,8 +124,7 @@ def ask_places(tx: Tx, asker: str, asks: Sequence[Ask]) -> Assigned:
 
 
 def assign_places(tx: Tx, asker: str, keys: Sequence[str]) -> Assigned:
-    """Reserve the free places with these keys for those that wait, in order; the asker's own are used at once, also
-    those that others have reserved for it."""
+    """Reserve free places for those that wait, in order. Those of the asker, reserved ones too, are used at once."""
     begin, others, again = _assign(tx, asker, keys)
     reserved = [number for (number,) in tx.rows(CLAIM_RESERVED, {"asker": asker})]
     return Assigned((), tuple(sorted([*begin, *reserved])), others, tuple(again))
@@ -163,8 +161,7 @@ def leave_places(tx: Tx, n: int, epoch: int, left: Sequence[tuple[str, int]]) ->
 
 
 async def places_to_assign(readers: Readers, asker: str, keys: Sequence[str]) -> list[str]:
-    """Return which of these keys have a free place for an attempt that waits, or a place that is reserved for the
-    asker. Only reads."""
+    """Return the keys with a free place for an attempt that waits, or a place that is reserved for the asker."""
     return [key for (key,) in await readers.all(TO_ASSIGN, {"asker": asker, "keys": as_list(keys)})]
 
 

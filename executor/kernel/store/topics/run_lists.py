@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from executor.kernel.store.run_rows import RunRow
-from executor.kernel.store.statements import COUNT_MAX, TERMINAL, those_of
+from executor.kernel.store.statements import COUNT_MAX, TERMINAL, Readers, those_of
 from executor.kernel.store.topics.runs import RUN
-from executor.kernel.store.tx import Readers
 
 # A page of runs, newest first. The numbers of those that are wanted are found in the details, or by their heads, with
 # any of the conditions and RUNS_PAGE; then they are read.

@@ -12,7 +12,15 @@ from executor.errors import NotFound
 from executor.kernel.store.batches import batches_of
 from executor.kernel.store.formats import needed
 from executor.kernel.store.run_rows import Move, NewRun, RunRow, blobs_of, new_row
-from executor.kernel.store.statements import RunStatus, as_list, columns, lock_run
+from executor.kernel.store.statements import (
+    Batch,
+    Readers,
+    RunStatus,
+    Tx,
+    as_list,
+    columns,
+    lock_run,
+)
 from executor.kernel.store.topics.contents import (
     HELD_BY_RUN,
     IS_OF_A_FILE,
@@ -27,7 +35,6 @@ from executor.kernel.store.topics.contents import (
 from executor.kernel.store.topics.families import add_to_family, root_of
 from executor.kernel.store.topics.inbox import SIGNALS_UNCONSUMED, SignalRow, add_signals
 from executor.kernel.store.topics.waits import add_waits
-from executor.kernel.store.tx import Batch, Readers, Tx
 
 RUN = columns(RunRow).partition(", former_owner")[0]  # what follows is set by a claim
 LAST_SEQS = "SELECT id, seq FROM runs WHERE id IN $texts(:ids)"
@@ -66,6 +73,12 @@ OUTPUT_BYTES = f"""
 SELECT (SELECT coalesce(sum(output_bytes), 0) FROM batches WHERE n = $number_of(:id))
      + (SELECT coalesce(sum(length(bytes)), 0) FROM blob_refs JOIN blobs USING (hash)
          WHERE run_id = :id AND NOT {IS_OF_A_FILE})"""
+
+
+DETAILS = (
+    *("id", "workflow", "version", "plan_hash", "input", "idempotency_key", "request_hash", "parent_run_id"),
+    *("parent_key", "document_hash", "draft_id", "draft_rev", "source_run_id"),
+)
 
 
 class End(NamedTuple):
@@ -126,8 +139,7 @@ def make_run(tx: Tx, run: NewRun, owner: str | None = None, end: End | None = No
 
 
 def create_next(tx: Tx, run: NewRun, before: str, priority: int) -> None:
-    """Part of the append that ends the run before it, which had this priority. Signals that it has not received, and
-    their files, go on."""
+    """Part of the append that ends the run before. Signals that it has not received, and their files, go on."""
     assert run.idempotency_key is None and run.parent_run_id is None and not run.sources
     left = tx.fetch(SignalRow, SIGNALS_UNCONSUMED, {"run": before})
     if left:
@@ -207,23 +219,7 @@ def _add_head(tx: Tx, number: int, run: NewRun, owner: str | None) -> None:
 
 
 def details(run: NewRun, root: str | None) -> dict[str, Any]:
-    return {
-        "id": run.id,
-        "workflow": run.workflow,
-        "version": run.version,
-        "plan_hash": run.plan_hash,
-        "input": run.input,
-        "now": run.now_ms,
-        "idempotency_key": run.idempotency_key,
-        "request_hash": run.request_hash,
-        "parent_run_id": run.parent_run_id,
-        "parent_key": run.parent_key,
-        "document_hash": run.document_hash,
-        "draft_id": run.draft_id,
-        "draft_rev": run.draft_rev,
-        "root_id": root,
-        "source_run_id": run.source_run_id,
-    }
+    return {name: getattr(run, name) for name in DETAILS} | {"root_id": root, "now": run.now_ms}
 
 
 def placed(run: NewRun, *, ready: bool = True) -> dict[str, Any]:

@@ -9,10 +9,9 @@ from msgspec import Struct
 from msgspec.structs import asdict, replace
 
 from executor.kernel.store.run_rows import NewRun, RunRow
-from executor.kernel.store.statements import OPEN, columns, insert, keep_workflow, replacing
+from executor.kernel.store.statements import OPEN, Readers, Tx, columns, insert, keep_workflow, replacing
 from executor.kernel.store.topics.alerts import AlertRow, add_alerts
 from executor.kernel.store.topics.runs import create_run
-from executor.kernel.store.tx import Readers, Tx
 
 Overlap = Literal["skip", "allow", "queue"]
 CatchUp = Literal["one", "none", "all"]
@@ -107,8 +106,7 @@ def merged_schedule(old: ScheduleRow | None, new: ScheduleRow) -> ScheduleRow:
 
 
 def outcome_of(fire: Fire, is_open: bool, is_queued: bool) -> FireOutcome:
-    """Return the outcome of a fire time. `is_open`: a run of the schedule is open; `is_queued`: a fire time is queued
-    already."""
+    """`is_open`: a run of the schedule is open; `is_queued`: a fire time is queued already."""
     if fire.run is None:
         return "missed" if fire.error is None else "failed"
     if fire.expects is None or fire.overlap == "allow" or not is_open:

@@ -9,9 +9,8 @@ from typing import Final
 import msgspec
 from msgspec import Struct
 
-from executor.kernel.store.statements import as_list, columns, insert, lock_run
+from executor.kernel.store.statements import Readers, Row, Tx, as_list, columns, insert, lock_run
 from executor.kernel.store.topics.waits import WAIT, WaitRow
-from executor.kernel.store.tx import Readers, Row, Tx
 
 SECRETS_MAX: Final = 500  # each is searched in everything that is recorded
 
@@ -68,8 +67,7 @@ async def list_secrets(readers: Readers) -> list[SecretRow]:
 
 
 def put_secret(tx: Tx, row: SecretRow) -> bool:
-    """Store a first value, or one that replaces the previous version. Returns False, with nothing written, if the
-    name has another version than that."""
+    """Returns False, with nothing written, if the version before this value's is not the one that is there."""
     values = msgspec.structs.asdict(row)
     values |= {key: msgspec.json.encode(values[key]).decode() for key in ("hosts", "places")}
     return tx.run(ADD if row.version == 1 else REPLACE, values) == 1
@@ -82,8 +80,7 @@ def use_secrets(tx: Tx, names: Sequence[str], now_ms: int) -> None:
 
 
 def reseal_secrets(tx: Tx, changes: Sequence[Resealed]) -> int:
-    """Replace sealed values in one transaction. Returns how many were changed: a secret that has another version or
-    key by now stays."""
+    """Returns how many were changed: a secret that has another version or key by now stays."""
     ordered = sorted(changes, key=lambda each: each.name)
     return sum(tx.run(RESEAL, msgspec.structs.asdict(change)) for change in ordered)
 
@@ -162,8 +159,7 @@ def change_key(tx: Tx, id: str, now_ms: int, until_ms: int) -> bool:
 
 
 def relink(tx: Tx, changes: Sequence[Relinked]) -> int:
-    """Replace hashes in one transaction. Returns how many were changed: a wait that is closed, or has another hash
-    by now, stays."""
+    """Returns how many were changed: a wait that is closed, or has another hash by now, stays."""
     done = 0
     for change in sorted(changes, key=lambda each: (each.run_id, each.wait_id)):
         lock_run(tx, change.run_id)

@@ -6,8 +6,7 @@ import msgspec
 from msgspec import Struct
 
 from executor.errors import Fenced
-from executor.kernel.store.statements import HEAD_OF_ID, columns, insert, replacing
-from executor.kernel.store.tx import Readers, Tx
+from executor.kernel.store.statements import HEAD_OF_ID, Readers, Tx, columns, insert, replacing
 
 SNAPSHOT_SEQ_MIN = 1_000  # events of a run that may have one: a shorter journal is folded as quickly
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from contextlib import AbstractAsyncContextManager, nullcontext
 
-from executor.kernel.store.stats import Stats
 from executor.kernel.store.topics import (
     alerts,
     audit,
@@ -39,6 +38,7 @@ from executor.kernel.store.topics.alerts import AlertMessage
 from executor.kernel.store.topics.methods import Backed, audited, read, write
 from executor.kernel.store.topics.outbox import NotificationRow
 from executor.kernel.store.topics.upkeep import Orphans, Retired
+from executor.kernel.store.writer import Stats
 
 
 class Store(Backed, ABC):
@@ -57,13 +57,11 @@ class Store(Backed, ABC):
 
     @abstractmethod
     def stop_retrying(self) -> None:
-        """Let no write that finds the database busy be tried again from now on: a process that is to end has only
-        seconds."""
+        """Try no write again that finds the database busy: a process that is to end has only seconds."""
 
     @abstractmethod
     def check_identity(self) -> None:
-        """Check the database without waiting. Raises DatabaseReplaced if what is open is no longer the database that
-        was opened, so nothing is written."""
+        """Raises DatabaseReplaced, without waiting, if what is open is no longer the database that was opened."""
 
     def note_opened(self) -> None:
         """The readers are open, and no writer: `check_identity` is of the database that they read."""
@@ -71,8 +69,7 @@ class Store(Backed, ABC):
 
     @abstractmethod
     async def time_us(self) -> int | None:
-        """Return the Unix time of the database server, which is the time of all processes on it, or None if it has no
-        clock but that of this machine."""
+        """Return the time of the database server, in microseconds, or None if it has the clock of this machine."""
 
     @abstractmethod
     async def ping_read(self) -> None:
@@ -83,8 +80,7 @@ class Store(Backed, ABC):
         """Prove by a read and a small write that the database works; raises otherwise."""
 
     def deleting(self) -> AbstractAsyncContextManager[bool]:
-        """Enter a sweep of old runs. Yields False if another process is at it, where several share the database for
-        long."""
+        """Enter a sweep of old runs. Yields False if another process on the database is at it."""
         return nullcontext(True)
 
     async def retire_days(self, ended_before_ms: int | None, every_days: int) -> Retired | None:

@@ -8,10 +8,8 @@ from typing import Final
 
 from msgspec import Struct
 
-from executor.kernel.store.statements import ENDED, OPEN, as_list, lock_run
-from executor.kernel.store.topics.snapshots import DELETE_SNAPSHOT
-from executor.kernel.store.topics.usage import fold_usage
-from executor.kernel.store.tx import Readers, Tx
+from executor.kernel.store.statements import ENDED, OPEN, Readers, Row, Tx, as_list, lock_run
+from executor.kernel.store.topics.usage import FOLD_USAGE
 
 
 class Removable(Struct, frozen=True):
@@ -60,16 +58,21 @@ OF_WORKFLOW = " AND r.workflow = :workflow"
 BUT_NOT_OF = " AND r.workflow NOT IN $texts(:but_not)"
 BEHIND = " AND (r.created_at_ms, r.id) > (SELECT created_at_ms, id FROM run_details WHERE id = :after)"
 IN_ORDER = " ORDER BY r.created_at_ms, r.id LIMIT :limit"
+GONE = "n, id, workflow, coalesce(root_id, id)"  # of a run that was deleted
 # First of all, as everything that refers to the run begins with its row (`kernel.store.topics`).
-DELETE_RUN = f"DELETE FROM run_details AS r WHERE r.id = :id AND {_MAY_GO} RETURNING n, workflow, coalesce(root_id, id)"
-# Everything that is a run's own. Rows that only mention a run (fires of a schedule, deliveries) live by other rules.
-DELETE_OWN = tuple(
-    f"DELETE FROM {table} WHERE run_id = :id"
-    for table in ("waits", "inbox", "signals", "notifications", "checkpoints", "blob_refs", "alerts", "alert_messages")
+DELETE_RUN = f"DELETE FROM run_details AS r WHERE r.id = :id AND {_MAY_GO} RETURNING {GONE}"
+# Everything that is a run's own, but for its journal; `of_gone` has the values. Rows that only mention a run
+# (fires of a schedule, deliveries) live by other rules.
+OWN = ("waits", "inbox", "signals", "notifications", "checkpoints", "blob_refs", "alerts", "alert_messages")
+DELETE_OWN = (
+    "DELETE FROM snapshots WHERE n $is_any(:numbers)",
+    *(f"DELETE FROM {table} WHERE run_id IN $texts(:ids)" for table in OWN),
+    FOLD_USAGE,
+    "DELETE FROM usage WHERE run_id IN $texts(:ids)",
+    "DELETE FROM cache WHERE workflow IN $texts(:workflows) AND run_id IN $texts(:ids) AND scope = 'run'",
+    "DELETE FROM families WHERE root_id IN $texts(:roots) AND open = 0"
+    " AND NOT EXISTS (SELECT 1 FROM run_details WHERE id = families.root_id)",
 )
-DELETE_OWN_CACHE = "DELETE FROM cache WHERE workflow = :workflow AND run_id = :id AND scope = 'run'"
-DELETE_FAMILY = """
-DELETE FROM families WHERE root_id = :root AND open = 0 AND NOT EXISTS (SELECT 1 FROM run_details WHERE id = :root)"""
 _ORPHAN_PLAN = """used_at_ms < :unused_since AND NOT EXISTS (SELECT 1 FROM run_details WHERE plan_hash = plans.hash)
    AND NOT EXISTS (SELECT 1 FROM inbox WHERE inbox.plan_hash = plans.hash)"""
 _ORPHAN_DOCUMENT = """used_at_ms < :unused_since
@@ -135,24 +138,22 @@ async def find_removable(
 
 
 def delete_runs(tx: Tx, run_ids: Sequence[str]) -> list[str]:
-    """Delete runs in one transaction. Returns the ids that were deleted: those that may not be, or do not exist,
-    are left out."""
-    gone = []
+    """Delete runs in one transaction. Returns the ids of those that could be deleted."""
+    gone: list[Row] = []
     for id in run_ids:
         lock_run(tx, id)
-        found = tx.rows(DELETE_RUN, {"id": id})
-        if not found:
-            continue
-        ((number, workflow, root),) = found
-        tx.run("DELETE FROM batches WHERE n = :n", {"n": number})
-        tx.run(DELETE_SNAPSHOT, {"n": number})
-        for statement in DELETE_OWN:
-            tx.run(statement, {"id": id})
-        fold_usage(tx, id)
-        tx.run(DELETE_OWN_CACHE, {"workflow": workflow, "id": id})
-        tx.run(DELETE_FAMILY, {"root": root})
-        gone.append(id)
-    return gone
+        gone += tx.rows(DELETE_RUN, {"id": id})
+    if gone:
+        values = of_gone(gone)
+        for statement in ("DELETE FROM batches WHERE n $is_any(:numbers)", *DELETE_OWN):
+            tx.run(statement, values)
+    return [id for _, id, *_ in gone]
+
+
+def of_gone(rows: Sequence[Row]) -> dict[str, str]:
+    """Return the values of DELETE_OWN. `rows`: of GONE."""
+    names = ("numbers", "ids", "workflows", "roots")
+    return {name: as_list(sorted(set(values))) for name, values in zip(names, zip(*rows, strict=True), strict=True)}
 
 
 async def find_orphans(readers: Readers, unused_since_ms: int, limit: int) -> tuple[str, ...]:

@@ -8,8 +8,7 @@ from typing import Final, Literal
 import msgspec
 from msgspec import Struct
 
-from executor.kernel.store.statements import those_of
-from executor.kernel.store.tx import Readers, Row, Tx
+from executor.kernel.store.statements import Readers, Row, Tx, those_of
 
 By = Literal["day", "workflow", "model"]
 DELETED: Final = ""  # the run of what deleted runs used
@@ -67,22 +66,17 @@ SELECT model, prices, {SUMS} FROM below JOIN usage ON run_id = id GROUP BY model
 _USAGE_BY = f"SELECT {{by}}, prices, {SUMS} FROM usage WHERE day BETWEEN :first AND :last"
 _OF_WORKFLOW = " AND workflow = :workflow"
 _GROUPED = " GROUP BY 1, 2 ORDER BY sum(cost_nanos) DESC, sum(input_tokens + output_tokens) DESC, 1, 2 LIMIT :limit"
-# Add the usage of a deleted run to that of the runs deleted before it.
+# Add the usage of deleted runs to that of the runs deleted before it.
 FOLD_USAGE = f"""
 INSERT INTO usage ({USAGE_KEY}, {", ".join(COUNTS)})
-SELECT '{DELETED}', day, workflow, model, prices, {", ".join(COUNTS)} FROM usage WHERE run_id = :id
+SELECT '{DELETED}', day, workflow, model, prices, {SUMS} FROM usage WHERE run_id IN $texts(:ids)
+ GROUP BY day, workflow, model, prices
 ON CONFLICT ({USAGE_KEY}) DO UPDATE SET {ADDED}"""
 
 
 def add_usage(tx: Tx, rows: Sequence[UsageRow]) -> None:
     for row in rows:
         tx.run(ADD_USAGE, {**msgspec.structs.asdict(row), **msgspec.structs.asdict(row.spent)})
-
-
-def fold_usage(tx: Tx, run_id: str) -> None:
-    """Part of the deletion of a run: its days stay, without it."""
-    if tx.run(FOLD_USAGE, {"id": run_id}):
-        tx.run("DELETE FROM usage WHERE run_id = :id", {"id": run_id})
 
 
 async def usage_of(readers: Readers, run_id: str) -> list[UsageSum]:

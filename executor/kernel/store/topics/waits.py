@@ -8,10 +8,9 @@ from typing import Literal
 import msgspec
 from msgspec import Struct
 
-from executor.kernel.store.statements import COUNT_MAX, columns, lock_run, those_of
+from executor.kernel.store.statements import COUNT_MAX, Readers, Tx, columns, lock_run, those_of
 from executor.kernel.store.topics.families import BELOW
 from executor.kernel.store.topics.inbox import post_message
-from executor.kernel.store.tx import Readers, Tx
 
 WaitStatus = Literal["pending", "answered", "cancelled", "expired"]
 
@@ -162,8 +161,7 @@ async def list_waits_below(readers: Readers, run_id: str, limit: int = 200) -> l
 def answer_wait(
     tx: Tx, token_hash: str, response: bytes, by: str | None, message: bytes, now_ms: int
 ) -> Answered | None:
-    """pending -> answered once, message into the inbox, run due now; one transaction. Returns None if there
-    is no such wait."""
+    """pending -> answered once, with a message for the run. Returns None if there is no such wait."""
     wait = tx.fetch_one(WaitRow, WAIT_BY_TOKEN, {"token": token_hash})
     if wait is None:
         return None
@@ -178,8 +176,7 @@ def cancel_wait(tx: Tx, run_id: str, wait_id: str, by: str | None, message: byte
 
 
 def expire_wait(tx: Tx, run_id: str, wait_id: str, message: bytes, now_ms: int) -> bool:
-    """pending -> expired once, the message into the inbox, the run due now; one transaction. Returns
-    False if it was not pending."""
+    """pending -> expired once, with a message for the run. Returns False if it was not pending."""
     closed = _close(tx, run_id, WaitUpdate(wait_id, "expired", at_ms=now_ms), message, now_ms)
     return closed is not None and closed.won
 
@@ -187,8 +184,7 @@ def expire_wait(tx: Tx, run_id: str, wait_id: str, message: bytes, now_ms: int) 
 def _close(
     tx: Tx, run_id: str, change: WaitUpdate, message: bytes, now_ms: int, token_hash: str | None = None
 ) -> Answered | None:
-    """Close a wait once, with its message. Returns None if there is no such wait. `token_hash` is of the link, if it is
-    closed by that."""
+    """Close a wait once, with its message, by the link `token_hash` if it is given. Returns None if there is none."""
     lock_run(tx, run_id)
     closed = _close_wait(tx, run_id, change, token_hash)
     if closed is not None:

@@ -10,10 +10,9 @@ from msgspec.structs import asdict, replace
 
 from executor.errors import Conflict, Fenced
 from executor.kernel.store.run_rows import NewRun, RunRow
-from executor.kernel.store.statements import columns, insert, keep_workflow, replacing
+from executor.kernel.store.statements import Readers, Tx, columns, insert, keep_workflow, replacing
 from executor.kernel.store.topics.runs import create_run
 from executor.kernel.store.topics.schedules import Origin
-from executor.kernel.store.tx import Readers, Tx
 
 Auth = Literal["hmac", "github", "token", "none"]
 Respond = Literal["immediate", "run"]
@@ -61,8 +60,7 @@ class DeliveryRow(Struct, frozen=True):
 
 
 class RefusalRow(Struct, frozen=True):
-    """Requests that were refused for one reason, the code `outcome`. `delivery` and `run_id` (of a copy, the run that
-    the first one has started) are of the last of them."""
+    """`outcome` is the code of the reason. `delivery` and `run_id` (of a copy, of the first) are of the last."""
 
     webhook_id: str
     outcome: str

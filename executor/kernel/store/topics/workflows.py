@@ -8,13 +8,12 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from executor.errors import Conflict
-from executor.kernel.store.statements import columns
+from executor.kernel.store.statements import Readers, Tx, columns
 from executor.kernel.store.topics.cache import clear_cache
 from executor.kernel.store.topics.drafts import LastRun, unbase_drafts
 from executor.kernel.store.topics.memory import forget_workflow
 from executor.kernel.store.topics.schedules import ScheduleRow, delete_schedules_of, put_declared_schedules
 from executor.kernel.store.topics.webhooks import WebhookRow, delete_webhooks_of, put_declared_webhooks
-from executor.kernel.store.tx import Readers, Tx
 
 VERSION_MAX: Final = 2**31 - 1  # of a workflow; a larger number is refused before a database sees it
 
@@ -34,8 +33,7 @@ class VersionRow(Struct, frozen=True):
 
 
 class WorkflowHead(Struct, frozen=True):
-    """A workflow without a document. `version`, `hash` and `created_at_ms` are those of the active version; `newest` is
-    the highest version, `versions` their number."""
+    """The active version without its document. `newest` is the highest version, `versions` their number."""
 
     name: str
     version: int
@@ -48,8 +46,7 @@ class WorkflowHead(Struct, frozen=True):
 
 
 class Stored(Struct, frozen=True):
-    """The active version as it is now. `created`: it is a new one. `activated`: it was not active before; `replaced`:
-    the version that was."""
+    """The version that is active now. `activated`: it was not before; `replaced`: the version that was."""
 
     row: WorkflowRow
     created: bool

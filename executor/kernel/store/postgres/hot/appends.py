@@ -16,9 +16,8 @@ from executor.kernel.store.postgres.connection import Tx
 from executor.kernel.store.postgres.dialect import APPEND_EVENTS_OF_ONE
 from executor.kernel.store.postgres.hot.kind import ADD_BATCHES, Columns, JournalKind, Kind, Session
 from executor.kernel.store.run_rows import Append, Appended, Record
-from executor.kernel.store.statements import TERMINAL
+from executor.kernel.store.statements import TERMINAL, Row
 from executor.kernel.store.topics.snapshots import seq_min
-from executor.kernel.store.tx import Row
 from executor.kernel.store.writer import Outcome
 
 WANTED = Columns("w", id="t", epoch="n", after="n", seq="n")

@@ -13,10 +13,10 @@ from executor.kernel.store.postgres.connection import Tx
 from executor.kernel.store.postgres.dialect import lease_now
 from executor.kernel.store.postgres.hot.kind import ADD_BATCHES, Columns, JournalKind
 from executor.kernel.store.run_rows import Append, NewRun, Record, blobs_of, new_row
+from executor.kernel.store.statements import Row
 from executor.kernel.store.topics.contents import USED_EVERY_MS
 from executor.kernel.store.topics.leases import ends_at_once
 from executor.kernel.store.topics.runs import details, placed
-from executor.kernel.store.tx import Row
 from executor.kernel.store.writer import Outcome
 
 
@@ -95,8 +95,7 @@ class Begins(JournalKind[Begin]):
 
     @staticmethod
     def in_order(entries: Mapping[str, tuple[int, Begin]]) -> list[str]:
-        """Order the runs by their idempotency keys: a transaction that inserts a key another has inserted waits for
-        that one."""
+        """In the order of idempotency keys: who inserts a key that another has inserted waits for that one."""
 
         def key(run: str) -> tuple[str, str, str]:
             new = entries[run][1].run

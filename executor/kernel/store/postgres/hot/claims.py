@@ -17,11 +17,10 @@ from executor.kernel.store.postgres.connection import Tx
 from executor.kernel.store.postgres.dialect import lease_now
 from executor.kernel.store.postgres.hot.kind import Columns, Kind, Session
 from executor.kernel.store.run_rows import DEFAULT_POOLS, RunRow
-from executor.kernel.store.statements import RunStatus
+from executor.kernel.store.statements import Row, RunStatus
 from executor.kernel.store.topics.claims import FOLDABLE, ORPHANED, READY_MAX, behind
 from executor.kernel.store.topics.runs import RUN
 from executor.kernel.store.topics.snapshots import REPLACING, SNAPSHOT, SnapshotRow, check_length
-from executor.kernel.store.tx import Row
 from executor.kernel.store.writer import Outcome
 
 
@@ -129,8 +128,7 @@ class Claims(Kind[Claim]):
         return tx.ask(CLAIM_RUNS, {**values, "pool": pool, "from": behind(after)})
 
     def look(self, session: Session) -> psycopg.Cursor[Row]:
-        """Return no runs: nothing records which ones came with this claim. The owner gives them back with the next
-        heartbeat, as it does not have them."""
+        """Return no runs, as none is known to be of this claim: their owner gives them back with its next heartbeat."""
         return session.execute(NONE)
 
     def outcomes(self, rows: Sequence[Row]) -> list[Outcome | None]:

@@ -18,12 +18,12 @@ from executor.kernel.store.postgres.hot.begins import Begins, begin_of
 from executor.kernel.store.postgres.hot.claims import Claim, Claims, Release, Releases, is_plain
 from executor.kernel.store.postgres.hot.kind import LOCK_HEADS, Kind, Session
 from executor.kernel.store.run_rows import Append
+from executor.kernel.store.statements import Row
 from executor.kernel.store.topics.claims import claim
 from executor.kernel.store.topics.inbox import post_message
 from executor.kernel.store.topics.journal import append
 from executor.kernel.store.topics.leases import begin_run, release
 from executor.kernel.store.topics.runs import create_run
-from executor.kernel.store.tx import Row
 from executor.kernel.store.writer import Item, Outcome
 
 # In the order in which they are written: changes of runs that this process has, of any, and what it may have then.
@@ -74,8 +74,7 @@ class HotGroup:
 
 
 def _entry(item: Item) -> Entry | None:
-    """Return the kind, the run and the change of an item, or None if it is of no kind, and of no run that is known
-    here."""
+    """Return the kind, the run and the change of an item, or None if it is of no kind and no run."""
     write, args = item.write, item.args
     if write is append:
         change: Append = args[0]

@@ -11,7 +11,7 @@ import psycopg
 from executor.kernel.store.batches import batches_of
 from executor.kernel.store.postgres.connection import Tx
 from executor.kernel.store.run_rows import Record
-from executor.kernel.store.tx import Row
+from executor.kernel.store.statements import Row
 from executor.kernel.store.writer import Outcome
 
 T = TypeVar("T")

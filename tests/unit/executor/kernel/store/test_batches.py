@@ -10,7 +10,7 @@ from executor.errors import CorruptJournal
 from executor.kernel.store import batches
 from executor.kernel.store.batches import batches_of, records_of
 from executor.kernel.store.run_rows import Record
-from executor.kernel.store.tx import Batch
+from executor.kernel.store.statements import Batch
 
 RECORDS = (
     Record(0, 5, "run.started", None, "", 0, b"{}"),

@@ -9,7 +9,7 @@ import pytest
 
 from executor.kernel.store.sqlite.connection import Tx
 from executor.kernel.store.sqlite.dialect import in_pieces, several_rows
-from executor.kernel.store.tx import Batch
+from executor.kernel.store.statements import Batch
 
 ADD = "INSERT INTO things (id, name) VALUES (:id, (SELECT :name || 's'))"
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from executor.kernel.store.statements import Readers, Tx
 from executor.kernel.store.topics.methods import read, write
-from executor.kernel.store.tx import Readers, Tx
 from tests.support.model_store.store import ModelStore
 
 
