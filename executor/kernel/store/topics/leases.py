@@ -20,25 +20,13 @@ from executor.kernel.store.topics.snapshots import SnapshotRow, put_snapshot
 
 # The time by which leases are judged: that of the database server, where there is one, else the caller's.
 LEASE_NOW = "$lease_now(:now)"
-
-
 HOLD = f"""
 INSERT INTO workers (id, until_ms) VALUES (:owner, {LEASE_NOW} + :lease)
 ON CONFLICT (id) DO UPDATE SET until_ms = excluded.until_ms"""
-
-
 RENEW = f"UPDATE workers SET until_ms = {LEASE_NOW} + :lease WHERE id = :owner"
-
-
 HELD = "SELECT id FROM heads WHERE owner = :owner"
-
-
 GIVE_UP = "UPDATE heads SET owner = NULL WHERE id IN $texts(:runs) AND owner = :owner"
-
-
 FORGET_WORKER = "DELETE FROM workers WHERE id = :owner"
-
-
 # Only with an empty inbox, so that no answer is lost while the owner goes to sleep. `running`: the process of the owner
 # ends, and the run is due at once for the next one.
 RELEASE_LEASE = f"""

@@ -9,54 +9,24 @@ from executor.kernel.store.topics.runs import RUN
 # A page of runs, newest first. The numbers of those that are wanted are found in the details, or by their heads, with
 # any of the conditions and RUNS_PAGE; then they are read.
 RUNS = "SELECT d.n FROM run_details AS d WHERE true"
-
-
 RUNS_UNDER_WAY = """
 SELECT d.n FROM heads AS h CROSS JOIN run_details AS d WHERE d.n = h.n AND h.status = :status"""
-
-
 RUNS_OF_STATUS = " AND d.status = :status"
-
-
 RUNS_OF_WORKFLOW = " AND d.workflow = :workflow"
-
-
 RUNS_OF_DRAFT = " AND d.draft_id = :draft"
-
-
 RUNS_OF_PARENT = " AND d.parent_run_id = :parent"
-
-
 RUNS_BEFORE = " AND (d.created_at_ms, d.id) < (SELECT created_at_ms, id FROM run_details WHERE id = :before)"
-
-
 RUNS_PAGE = " ORDER BY d.created_at_ms DESC, d.id DESC LIMIT :limit"
-
-
 # Their inputs: INPUTS, then any of the conditions, then RUNS_PAGE.
 INPUTS = "SELECT d.input FROM run_details AS d WHERE length(d.input) <= :bytes_max"
-
-
 # By status, none counted further than COUNT_MAX: of each status that ended runs have COUNT_ENDED with any of the
 # conditions and COUNT_TO_MAX, and COUNT_OPEN with the same. Open runs are few.
 ENDS = sorted(TERMINAL)
-
-
 COUNT_ENDED = "SELECT '{status}', count(*) FROM (SELECT 1 FROM run_details AS d WHERE d.status = '{status}'"
-
-
 COUNT_TO_MAX = f" LIMIT {COUNT_MAX}) AS counted"
-
-
 COUNT_OPEN = "SELECT h.status, count(*) FROM heads AS h"
-
-
 OF_DETAILS = " CROSS JOIN run_details AS d WHERE d.n = h.n"
-
-
 BY_STATUS_OF_HEAD = " GROUP BY h.status"
-
-
 # The runs of a draft: its index has the status of those that have ended.
 COUNT_ENDED_OF_DRAFT = f"""
 SELECT status, count(*)

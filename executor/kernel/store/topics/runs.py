@@ -73,8 +73,6 @@ OUTPUT_BYTES = f"""
 SELECT (SELECT coalesce(sum(output_bytes), 0) FROM batches WHERE n = $number_of(:id))
      + (SELECT coalesce(sum(length(bytes)), 0) FROM blob_refs JOIN blobs USING (hash)
          WHERE run_id = :id AND NOT {IS_OF_A_FILE})"""
-
-
 DETAILS = (
     *("id", "workflow", "version", "plan_hash", "input", "idempotency_key", "request_hash", "parent_run_id"),
     *("parent_key", "document_hash", "draft_id", "draft_rev", "source_run_id"),
