@@ -90,7 +90,7 @@ _said: list[str] = []
 
 
 def leave_a_thread(ctx: Any) -> None:
-    """Leaves a thread that goes on when `release` is called."""
+    """Leaves a thread that continues when `release` is called."""
 
     def body() -> None:
         _released.wait(60)
