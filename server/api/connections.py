@@ -110,7 +110,7 @@ async def connected(call: Call, body: SignInAnswer) -> ConnectionView:
     """End a sign-in with the parameters that the provider gave the browser."""
     connections = call.engine.connections
     made = await connections.end(body.state, _session(call), code=body.code, said=body.error, issuer=body.iss)
-    call.note(made.name)
+    call.record(made.name)
     return made
 
 

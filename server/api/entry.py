@@ -52,7 +52,7 @@ async def log_in(call: Call, body: LoginRequest) -> Response:
         await call.auth.sign_in(call.engine, body.token, body.code, response, call.device)
     except Unauthorized:
         how = "server-token" if body.code is None else "sign-in link"
-        await call.auth.note_refusal(call.engine, "POST /login", how, call.address)
+        await call.auth.record_refusal(call.engine, "POST /login", how, call.address)
         if body.token is not None:
             call.rates.login_missed(call.address)
         raise
@@ -173,7 +173,7 @@ async def callback(call: Call) -> Response:
     except ProviderError as error:
         response = entry.not_signed_in(f"You cannot sign in now: {error}.", 502)
     except NotAdmitted as refused:
-        await call.auth.note_refusal(call.engine, ACTION, f"oidc, {refused}", call.address)
+        await call.auth.record_refusal(call.engine, ACTION, f"oidc, {refused}", call.address)
         response = entry.not_signed_in(str(refused), 403)
     call.auth.delete_cookie(response, ELSEWHERE)
     return response

@@ -52,7 +52,7 @@ async def upload(call: Call, query: UploadQuery) -> Json[FileValue]:
     a token that is for some workflows, which may use the file only with it until a run of them has the file."""
     files, who = call.engine.parts.files, call.who
     file = await files.save(stream_of(call.request, call.limits.body_s), query.name, query.media_type or None)
-    call.note(f"{file.name}, {file.size} bytes")
+    call.record(f"{file.name}, {file.size} bytes")
     proof = UNSET if who.reach is None else files.proof(file.id, who.actor)
     return Json(file_value(file, proof), 201, {"Location": f"/api/files/{file.id}"})
 

@@ -106,7 +106,7 @@ async def fork(call: Call, id: str, body: ForkRequest) -> Json[ForkAccepted]:
     """Create a run that continues from event `seq`. It copies all events up to there, with the given outputs in place
     of the recorded ones. The source run is not changed. 409: the source run was failing at that event; `seq` is then
     the last event from which a fork can continue."""
-    call.note(_changes(f"at {body.seq}", "outputs", body.outputs))
+    call.record(_changes(f"at {body.seq}", "outputs", body.outputs))
     forked = await call.engine.lifecycle.fork(id, body.seq, body.outputs, idempotency_key=idempotency_key(call))
     return _made(view_of(ForkAccepted, accepted(forked), source=id, seq=forked.seq))
 
@@ -138,7 +138,7 @@ async def retry(call: Call, id: str, key: str, body: RetryRequest) -> Json[Retry
 async def migrate(call: Call, id: str, body: MigrateRequest) -> Json[MigrateAnswer]:
     """Move an open run to another version of its workflow. 409: recorded events do not fit that version; `conflicts`
     lists them. 202: the worker of the run has not responded within a few seconds."""
-    call.note(f"to version {body.version}")
+    call.record(f"to version {body.version}")
     answer = await call.engine.lifecycle.migrate(id, body.version)
     return Json(answer, 200 if answer.moved else 202)
 
@@ -166,7 +166,7 @@ async def preview(call: Call, id: str, query: RerunQuery) -> RerunPreview:
 async def rerun(call: Call, id: str, query: StartQuery, body: RerunRequest) -> Response:
     """Create a run of the same document that reuses the results before the block and runs the block and everything
     after it again. Without a block, everything runs again."""
-    call.note(_changes(f"from {body.start or 'the start'}", "input", body.input))
+    call.record(_changes(f"from {body.start or 'the start'}", "input", body.input))
     submitted = await call.engine.lifecycle.run_from(
         id, body.start, input=body.input, idempotency_key=idempotency_key(call)
     )

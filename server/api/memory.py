@@ -73,7 +73,7 @@ async def show(call: Call, query: MemoryQuery) -> Json[MemoryTurns]:
 @route("DELETE", "/api/memory", "Delete a conversation", needs="editor", statuses=(400,))
 async def delete(call: Call, query: MemoryQuery) -> MemoryForgotten:
     """Delete a conversation. Later runs do not read it; a run that has read it keeps its copy."""
-    call.note(f"{query.workflow or query.scope}: {query.key}"[:200])
+    call.record(f"{query.workflow or query.scope}: {query.key}"[:200])
     return MemoryForgotten(await call.engine.store.forget(_conversation(query)))
 
 

@@ -209,7 +209,7 @@ async def list_users(call: Call) -> UserList:
 @route("POST", "/api/users", "Add a user", needs="admin", status=201, statuses=(409,))
 async def invite(call: Call, body: InviteRequest) -> Invited:
     """Add a user, and make their first sign-in link, for you to pass on. 409: there is one of this id."""
-    call.note(f"{body.id}, {body.role}")
+    call.record(f"{body.id}, {body.role}")
     if body.id == FIRST_ADMIN:
         # creates it if missing, so that its id cannot be taken with another role
         await call.auth.first_admin(call.engine)
@@ -232,7 +232,7 @@ async def link(call: Call, id: str) -> Invited:
 async def set_role(call: Call, id: str, body: RoleRequest) -> UserChanged:
     """It counts for the next request of each of their browsers and tokens. 409: the first admin keeps its role."""
     _check_first(id)
-    call.note(body.role)
+    call.record(body.role)
     if not await call.engine.store.set_role(id, body.role):
         raise _no_user(id)
     return UserChanged(id, body.role)
@@ -286,7 +286,7 @@ async def end_own_session(call: Call, id: str) -> SessionsEnded:
 async def _end_session(call: Call, id: str, among: Sequence[SessionRow]) -> SessionsEnded:
     row = next((row for row in among if _id_of(row) == id), None)
     if row is not None:
-        call.note(row.user_id)
+        call.record(row.user_id)
         ended = await call.engine.store.delete_session(row.hash)
         call.streams.close_session(row.hash)
         if ended:
@@ -330,7 +330,7 @@ async def list_tokens(call: Call) -> TokenList:
 async def make_token(call: Call, body: TokenRequest) -> TokenMade:
     """A token for a program. It is shown this once; the database has its hash."""
     id, text = new_token()
-    call.note(f"{id}, {body.role}, {body.name}")
+    call.record(f"{id}, {body.role}, {body.name}")
     now_ms = call.engine.parts.clock.now_ms()
     workflows = None if body.workflows is None else orjson.dumps(body.workflows).decode()
     user, expires_ms = call.who.user, now_ms + body.days * DAY_MS

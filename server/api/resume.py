@@ -17,7 +17,7 @@ from executor.kernel.run.answers import needs_sign_in
 from executor.service.views import WaitView, view_of
 from server.api.waits import AnswerRequest, PublicWait, too_late
 from server.http.auth import HINT
-from server.http.errors import UnsupportedMedia, problem
+from server.http.errors import UnsupportedMedia, only_post
 from server.http.multipart import FORM_MEDIAS, posted
 from server.http.principal import Principal
 from server.http.request import parse_json, read_as, read_bytes
@@ -190,10 +190,8 @@ async def receive(call: Call, token: str) -> CallbackTaken:
 
 
 @route("GET", "/callbacks/{token}", "Not available", public=True, documented=False, status=405)
-async def look(call: Call) -> Response:
-    """The same response for every token, so that it reveals nothing."""
-    detail = "This URL accepts only POST requests from programs."
-    return problem(405, "method_not_allowed", detail, hint=CALLBACK_HINT, headers={"Allow": "POST"})
+async def refuse(call: Call) -> Response:
+    return only_post(CALLBACK_HINT)
 
 
 def _body(data: bytes, content_type: str, limits: Limits) -> Any:

@@ -54,7 +54,7 @@ async def put(call: Call, name: str, body: SecretSpec) -> SecretView:
     """Set a value, or replace it. Runs read it from their next block call on. 409: the server has an environment value
     of this name."""
     hosts, places = ", ".join(body.hosts) or "no host", ", ".join(body.places) or "any place"
-    call.note(f"for {hosts}, in {places}"[:500])
+    call.record(f"for {hosts}, in {places}"[:500])
     by = call.who.actor
     stored = await call.engine.secrets.set(name, body.value, body.hosts, body.places, by=by)
     return stored
@@ -73,5 +73,5 @@ async def reseal(call: Call, query: RekeyQuery) -> SecretsResealed:
     counts for `grace_s` more: links, secrets of webhooks, addresses of pages, signatures. It can be repeated, after an
     interruption or with another time."""
     grace_s = query.grace_s
-    call.note(f"{grace_s} s")
+    call.record(f"{grace_s} s")
     return await call.engine.secrets.rekey(grace_s * 1000)

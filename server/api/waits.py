@@ -148,7 +148,7 @@ async def answer(call: Call, id: str, key: str, body: AnswerRequest) -> Wait:
     wait = await waits.get(id, key)
     if not (needs_sign_in(wait.request) or who.may("approver")):
         raise Forbidden(f"This needs the role approver; yours is {who.role}.", needs="approver", role=who.role)
-    call.note(body.action or "answered")
+    call.record(body.action or "answered")
     answerer = who.answerer if call.auth.required else None
     by = body.by or (answerer.name if answerer else None)
     try:

@@ -17,7 +17,7 @@ from executor.service.triggers.webhooks import Delivered, DeliveryView, RefusalV
 from executor.service.views import view_of
 from server.api.runs import wait_for
 from server.api.schedules import OWN_ID, TriggerDeleted, TriggersQuery
-from server.http.errors import problem
+from server.http.errors import only_post, problem
 from server.http.request import parse_json, read_bytes
 from server.http.response import Json, block_response
 from server.http.table import Call, Link, Routes, RouteSpec
@@ -205,10 +205,8 @@ def _check_json(received: Received, limits: Limits) -> None:
 
 
 @route("GET", "/hooks/{id}", "Not available", public=True, documented=False, status=405)
-async def look(call: Call) -> Response:
-    """The same response for every id, so that it reveals nothing."""
-    detail = "This URL accepts only POST requests from programs."
-    return problem(405, "method_not_allowed", detail, hint=HINT, headers={"Allow": "POST"})
+async def refuse(call: Call) -> Response:
+    return only_post(HINT)
 
 
 async def _answer(call: Call, delivered: Delivered, timeout_s: float) -> Response:

@@ -45,7 +45,7 @@ HINT = (
 )
 CODE_S = 600
 LOOK_EVERY_S = 20.0
-NOTE_PATIENCE_S = 0.5  # a stuck writer delays a refusal by so much
+RECORD_PATIENCE_S = 0.5  # a stuck writer delays a refusal by so much
 ID_TOKEN_KEPT_MAX = 3_000  # characters: browsers take cookies of 4 KB
 TOO_LONG = "-"
 
@@ -190,9 +190,9 @@ class Auth:
         await engine.store.put_code(hash_of(code), user, now_ms + CODE_S * 1000, now_ms)
         return f"{self._base_url}/sign-in#{quote(code)}"
 
-    async def note_refusal(self, engine: Engine, action: str, why: str, address: str) -> None:
+    async def record_refusal(self, engine: Engine, action: str, why: str, address: str) -> None:
         """A sign-in was refused: a row of the audit, unless there are many. It does not hold up the answer for long."""
-        left_out = self.rates.refusal_noted(address)
+        left_out = self.rates.refusal_recorded(address)
         if left_out is None:
             return
         more = f"; {left_out} more have no row" if left_out else ""
@@ -200,7 +200,7 @@ class Auth:
         path = action.partition(" ")[2]
         act = Act("unknown", "sign-in", action, path, engine.parts.clock.now_ms(), detail)
         with acting(act), suppress(StoreError, TimeoutError):
-            await asyncio.wait_for(engine.store.record_act(), NOTE_PATIENCE_S)
+            await asyncio.wait_for(engine.store.record_act(), RECORD_PATIENCE_S)
 
     async def is_open(self, engine: Engine, key: str) -> bool:
         if key.startswith(KEY):

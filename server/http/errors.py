@@ -271,6 +271,12 @@ def unexpected() -> Response:
     return problem(500, "internal_error", INTERNAL)
 
 
+def only_post(hint: str) -> Response:
+    """The answer to a GET of an address with a credential in it: the same for each, so that it reveals nothing."""
+    detail = "This URL accepts only POST requests from programs."
+    return problem(405, "method_not_allowed", detail, hint=hint, headers={"Allow": "POST"})
+
+
 def phrase(status: int) -> str:
     """The reason phrase of a status: `Not Found`."""
     try:

@@ -93,7 +93,7 @@ class Rates:
         again and again."""
         refuse_after(self._returns.spend(state), "This sign-in has come back too often.")
 
-    def refusal_noted(self, address: str) -> int | None:
+    def refusal_recorded(self, address: str) -> int | None:
         """Return None if this refused sign-in has no audit row, else the number of refusals without one since the last
         row: guesses must be seen, and must not fill the disk. An address that uses up its own rows leaves those of
         others."""

@@ -61,20 +61,6 @@ NO_QUERY = QueryParams()
 class Call:
     """A request, and what its handler uses. `interface`: folder of the built editor."""
 
-    __slots__ = (
-        "auth",
-        "engine",
-        "interface",
-        "limits",
-        "oidc",
-        "principal",
-        "process",
-        "rates",
-        "request",
-        "settings",
-        "streams",
-    )
-
     def __init__(self, request: Request, limits: Limits) -> None:
         state = request.app.state
         self.request = request
@@ -99,7 +85,7 @@ class Call:
     def provider(self) -> str | None:
         return None if self.oidc is None else self.oidc.settings.label
 
-    def note(self, detail: str) -> None:
+    def record(self, detail: str) -> None:
         """Add a detail to the audit entry, besides the route and its path."""
         act = present_act()
         if act is not None:
