@@ -8,8 +8,6 @@ otherwise, with the same key. A claim that is freed before anything was sent is 
 from __future__ import annotations
 
 import asyncio
-import hashlib
-import hmac
 import logging
 import random
 from abc import ABC, abstractmethod
@@ -33,6 +31,7 @@ from executor.kernel.values.redact import Redactor
 from executor.kernel.worker.worker import RENEWALS_PER_LEASE
 from executor.service.parts import Parts
 from executor.service.topics.waits import place_of
+from executor.service.triggers.requests import sign
 
 log = logging.getLogger("weft.notifications")
 
@@ -61,7 +60,7 @@ async def post_signed(
         "Content-Type": "application/json",
         "Idempotency-Key": key,
         "X-Weft-Timestamp": str(at_s),
-        "X-Weft-Signature": sign(parts.links.signing_key(what), at_s, content),
+        "X-Weft-Signature": sign(parts.links.signing_key(what), content, at_s),
     }
     try:
         old = await parts.key_times.old()
@@ -69,7 +68,7 @@ async def post_signed(
         raise BlockError(f"the database cannot be read: {error}", retryable=True) from error
     if old:
         own["X-Weft-Signature-New"] = own["X-Weft-Signature"]
-        own["X-Weft-Signature"] = sign(parts.links.signing_key(what, old[0]), at_s, content)
+        own["X-Weft-Signature"] = sign(parts.links.signing_key(what, old[0]), content, at_s)
     custom = {name: value for name, value in headers.items() if name.lower() not in {one.lower() for one in own}}
     try:
         answer = await parts.services.http.request(
@@ -91,11 +90,6 @@ async def post_signed(
             code="http_status",
             retryable=answer.status >= 500 or answer.status in _RETRYABLE,
         )
-
-
-def sign(key: bytes, at_s: int, body: bytes) -> str:
-    """Return `v1=` and the hexadecimal HMAC-SHA256 of `<seconds>.<body>`."""
-    return "v1=" + hmac.new(key, b"%d." % at_s + body, hashlib.sha256).hexdigest()
 
 
 def back_off_ms(attempts: int, chance: float) -> int:

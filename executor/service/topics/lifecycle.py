@@ -86,7 +86,8 @@ class Lifecycle(Topic):
         before = orjson.loads(row.input)
         checked = before if input is None else await check_input(plan, admitted.value, matches)
         is_new = not is_same(before, checked)
-        reuse = await reusable(self._store, plan, run, block or plan.trigger, has_new_input=is_new)
+        first = block or plan.trigger
+        reuse, taken_over = await reusable(self._store, plan, run, first, has_new_input=is_new)
         now_ms = self._clock.now_ms()
         start = f.StartRequested(now_ms, new_run_id(now_ms), reuse=reuse, source_run=run, by=present_actor())
         origin = Origin(row.workflow, row.version, row.document_hash, None, row.draft_id, row.draft_rev)
@@ -97,7 +98,7 @@ class Lifecycle(Topic):
             checked,
             idempotency_key=idempotency_key,
             request_hash=request_hash("rerun", run, block, checked),
-            taken_over=await patches(self._store, plan, run, reuse),
+            taken_over=taken_over,
             files=admitted.files,
         )
         stored, created = await self._runs.create(new, plan)
@@ -290,45 +291,38 @@ def _conflict(row: RunRow, version: int, misfits: tuple[Misfit, ...]) -> Conflic
 
 
 class _Outcomes(Struct):
-    """The root nodes of a run, by plan-wide number: the routes of finished ones, and those that were pruned."""
+    """The root nodes of a run, by plan-wide number: the routes of finished ones, and those that were pruned; and all
+    changes of variables, in order."""
 
     routes: dict[int, str | None]
     pruned: set[int]
+    patches: list[tuple[int, Record]]
 
 
 async def reusable(
     store: Store, plan: Plan, run: str, block: str, *, has_new_input: bool = False
-) -> dict[int, str | None]:
+) -> tuple[dict[int, str | None], list[Record]]:
     """Return the root nodes of `run` that a run from `block` takes over, with the route each took: the finished ones
-    that do not follow from the block, except questions whose answer is not valid there. Raises NotFound, Conflict
-    (inside_container, answer_not_carried)."""
+    that do not follow from the block, except questions whose answer is not valid there. And the changes of variables by
+    these nodes, those inside containers included. Raises NotFound, Conflict (inside_container, answer_not_carried)."""
     again = followers(plan, _root_node(plan, block))
-    return await _taken_over(store, plan, run, (await _outcomes(store, plan, run)).routes, again, has_new_input)
+    outcomes = await _outcomes(store, plan, run)
+    reuse = await _taken_over(store, plan, run, outcomes, again, has_new_input)
+    return reuse, [record for root, record in outcomes.patches if root in reuse]
 
 
 async def _taken_over(
-    store: Store, plan: Plan, run: str, routes: dict[int, str | None], again: set[int], has_new_input: bool = False
+    store: Store, plan: Plan, run: str, outcomes: _Outcomes, again: set[int], has_new_input: bool = False
 ) -> dict[int, str | None]:
-    usable = _usable_routes(plan, routes, again)
-    writes = [plan.node_index(record.node or "") async for record in Records(store, run, types=("variables.patched",))]
-    writes_again = any(number is not None and root_of(plan, number) in again for number in writes)
+    usable = _usable_routes(plan, outcomes.routes, again)
+    writes_again = any(root in again for root, _ in outcomes.patches)
     return await kept(store, plan, run, usable, Continued(again, has_new_input, writes_again))
-
-
-async def patches(store: Store, plan: Plan, run: str, reuse: dict[int, str | None]) -> list[Record]:
-    """Return the changes of variables by the nodes that are taken over, those inside containers included, in order."""
-    found: list[Record] = []
-    async for record in Records(store, run, types=("variables.patched",)):
-        number = plan.node_index(record.node or "")
-        if number is not None and root_of(plan, number) in reuse:
-            found.append(record)
-    return found
 
 
 async def preview(store: Store, plan: Plan, run: str, block: str) -> Rerun:
     again = followers(plan, _root_node(plan, block))
     outcomes = await _outcomes(store, plan, run)
-    reused = await _taken_over(store, plan, run, outcomes.routes, again)
+    reused = await _taken_over(store, plan, run, outcomes, again)
     fate: dict[str, str] = {}
     for number, node in enumerate(plan.nodes):
         outer = root_of(plan, number)
@@ -406,11 +400,15 @@ def _usable_routes(plan: Plan, routes: dict[int, str | None], again: set[int]) -
 
 
 async def _outcomes(store: Store, plan: Plan, run: str) -> _Outcomes:
-    outcomes = _Outcomes({}, set())
+    outcomes = _Outcomes({}, set(), [])
     async for record in Records(store, run):
-        number = plan.node_index(record.node) if record.node and not record.path else None
-        decided = None if number is None else decision(record.type, data_of(record))
-        if number is None or decided is None:
+        number = plan.node_index(record.node) if record.node else None
+        if number is None:
+            continue
+        if record.type == "variables.patched":
+            outcomes.patches.append((root_of(plan, number), record))
+        decided = None if record.path else decision(record.type, data_of(record))
+        if decided is None:
             continue
         if decided.leads_on:
             outcomes.routes[number] = decided.route

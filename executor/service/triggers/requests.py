@@ -91,8 +91,9 @@ def prove(auth: Auth, secret: str | None, request: Received, now_ms: int) -> Pro
             return Proof(_delivery(headers, "x-github-delivery"), _digest(auth, signature))
 
 
-def sign(secret: str, body: bytes, timestamp_s: int) -> str:
-    return "v1=" + hmac.new(secret.encode(), b"%d." % timestamp_s + body, hashlib.sha256).hexdigest()
+def sign(secret: str | bytes, body: bytes, timestamp_s: int) -> str:
+    key = secret.encode() if isinstance(secret, str) else secret
+    return "v1=" + hmac.new(key, b"%d." % timestamp_s + body, hashlib.sha256).hexdigest()
 
 
 def envelope(request: Received, more_headers: Iterable[str], delivery: str, now_ms: int) -> dict[str, Any]:

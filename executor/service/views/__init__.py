@@ -4,6 +4,7 @@ journal.
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Annotated, Any, Literal, TypeVar
 
 from msgspec import Meta, Struct
@@ -37,8 +38,13 @@ ErrorJson = Annotated[
 
 def view_of(view: type[T], source: Struct, /, **fields: Any) -> T:
     """Make a `view` with the fields that `source` has under the same name; `fields` are the others, and come first."""
-    shared = {name for name in view.__struct_fields__ if name in source.__struct_fields__ and name not in fields}
-    return view(**{name: getattr(source, name) for name in shared}, **fields)
+    shared = _shared(view, type(source))
+    return view(**{name: getattr(source, name) for name in shared if name not in fields}, **fields)
+
+
+@cache
+def _shared(view: type[Struct], source: type[Struct]) -> tuple[str, ...]:
+    return tuple(name for name in view.__struct_fields__ if name in source.__struct_fields__)
 
 
 class SavedWorkflow(Struct, frozen=True):

@@ -354,14 +354,14 @@ async def test_a_run_from_a_block_is_not_made_when_its_source_goes_meanwhile(
     async with engine_on(tmp_path / "weft.db", Step()) as engine:
         source = (await engine.submit(chain("a", "b"))).run
         await settled(engine, source)
-        patches = lifecycle.patches
+        reusable = lifecycle.reusable
 
-        async def collected(*args: Any) -> Any:
-            found = await patches(*args)
+        async def collected(*args: Any, **more: Any) -> Any:
+            found = await reusable(*args, **more)
             assert await engine.store.delete_runs([source]) == [source]
             return found
 
-        monkeypatch.setattr(lifecycle, "patches", collected)
+        monkeypatch.setattr(lifecycle, "reusable", collected)
         with pytest.raises(NotFound, match=source):
             await engine.lifecycle.run_from(source, "b")
         assert await engine.runs.list() == []
