@@ -56,7 +56,13 @@ async def build(
     for state in projection.taken_out():
         if outline.slices.is_over:
             await outline.rest()
-        output = await outline.output(state.output_seq)
+        output: _Output | None = None
+        if (found := outline.output(state.output_seq)) is not None:
+            data, size = found
+            if data is None or len(data) <= DECODED_AT_ONCE:
+                output = None if data is None else orjson.loads(data), size
+            else:
+                output = await outline.slices.decoded(data), size
         if state.error is not None and len(failed) >= TRACEBACKS_MAX:
             state.error = {name: value for name, value in state.error.items() if name != "traceback"}
         node = node_view(plan, state, output)
@@ -135,8 +141,8 @@ class _Outline:
     def add(self, record: Record) -> bool:
         """Add a record. If it returns True, call `rest` before the next."""
         state = self.projection.apply_record(record)
-        has_output = record.output is not None or record.data is not None
-        if state is not None and has_output and state.output_seq == record.seq:
+        decides = state is not None and state.output_seq == record.seq
+        if decides and (record.output is not None or record.data is not None):
             self._add_output(record)
         return self._elsewhere is not None or self.slices.is_over
 
@@ -158,12 +164,9 @@ class _Outline:
             self._found[record.seq] = await output_of(self._store, record), None
         await self.slices.rest()
 
-    async def output(self, seq: int | None) -> _Output | None:
-        """Return the output of event `seq`, once."""
-        data, size = (None, None) if seq is None else self._found.pop(seq, (None, None))
-        if data is None:
-            return None if size is None else (None, size)
-        return orjson.loads(data) if len(data) <= DECODED_AT_ONCE else await self.slices.decoded(data), size
+    def output(self, seq: int | None) -> tuple[bytes | None, int | None] | None:
+        """Return the output of event `seq`, once: encoded if it is shown, else its size."""
+        return None if seq is None else self._found.pop(seq, None)
 
 
 _Output = tuple[Any, int | None]  # a value, or the size of one that is not shown
