@@ -195,7 +195,7 @@ async def _recovered(path: Path, saved: int) -> float:
     loop, facts = await recover(parts, row)
     took_s = time.perf_counter() - began
     assert len(facts) == 2, facts
-    assert loop.saved.seq == saved
+    assert loop._run.saved.seq == saved
     await parts.services.close()
     await store.close()
     return took_s

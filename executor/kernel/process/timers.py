@@ -33,7 +33,6 @@ class Timers:
         return number
 
     def cancel(self, number: int) -> None:
-        """Cancelling twice, or after it fired, is fine."""
         self._callbacks.pop(number, None)
         if len(self._heap) > 64 and len(self._heap) > 2 * len(self._callbacks):
             self._heap = [entry for entry in self._heap if entry[1] in self._callbacks]
@@ -41,7 +40,6 @@ class Timers:
 
     @property
     def next_due_ms(self) -> int | None:
-        """Return the earliest time that is set."""
         return min((due_ms for due_ms, number in self._heap if number in self._callbacks), default=None)
 
     def close(self) -> None:

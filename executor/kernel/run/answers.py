@@ -118,7 +118,6 @@ def answer_message(row: WaitRow, fields: dict[str, Any], action: str | None, by:
 
 
 def answer_output(answer: Answer) -> dict[str, Any]:
-    """Return the output of the block that waited for this answer."""
     if answer.output is not None:
         return dict(answer.output)
     output = {**(answer.fields or {}), "answered_by": answer.by, "answered_at": answer.at_ms}

@@ -26,22 +26,6 @@ JOIN_S: Final = 0.25
 class AttemptLog:
     """The log of one attempt. `keep` journals a message; `emit` sends a piece of live text to readers."""
 
-    __slots__ = (
-        "_bytes",
-        "_count",
-        "_deltas",
-        "_emit",
-        "_ended",
-        "_keep",
-        "_left_out",
-        "_lines",
-        "_lock",
-        "_loop",
-        "_redactor",
-        "_text",
-        "_timer",
-    )
-
     def __init__(
         self,
         redactor: Redactor,

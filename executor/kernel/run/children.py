@@ -150,7 +150,6 @@ class FurtherRuns:
             raise BlockError(message, code="input_invalid", retryable=False, hint=error.hint) from error
 
     async def _made(self, row: RunRow, plan: Plan, version: int | None, checked: Any) -> NewRun:
-        """Started by who started the run before."""
         records = await self._store.read_events(row.id, limit=1)
         by = data_of(records[0]).get("by") if records else None
         now_ms = self._clock.now_ms()
@@ -168,12 +167,10 @@ class FurtherRuns:
 
 
 def end_message(wait: str, run: str, status: RunEnd, output: bytes | None, error: ErrorInfo | None) -> bytes:
-    """Return the message for the owner of the parent. `wait` is the parent's wait."""
     return encode(ChildEnded(wait, run, status, Raw(output or b"null") if status == "succeeded" else NO_OUTPUT, error))
 
 
 def cancel_message(parent: str) -> bytes:
-    """Return the message for the owner of a child that its parent no longer needs."""
     return encode(Cancel(f"run {parent}, which started this one, no longer needs it"))
 
 

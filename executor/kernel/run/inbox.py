@@ -81,7 +81,6 @@ class Inbox:
         return consumed
 
     async def match_signals(self) -> None:
-        """Match early signals and late ones to the waits for them."""
         await self._messages.match_signals()
 
     async def _read(self) -> None:

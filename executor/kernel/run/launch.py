@@ -201,7 +201,6 @@ class Launcher:
         return self._cache.key(own.node, context.params if bound is None else (await own.evaluate([bound]))[0])
 
     async def _claim_place(self, own: Attempt, limit_key: str) -> None:
-        """Wait for one of the places of its limit."""
         assert own.node.policy.limit is not None
         text, at_most = as_key(self._parts.redactor.redact(limit_key)), own.node.policy.limit.at_most
         ask = Ask(self._run_id, self.host.run.row.epoch, own.key_text, own.number, text, at_most)

@@ -106,7 +106,6 @@ class LoadedRun:
 
     @classmethod
     def empty(cls, row: RunRow, plan: Plan, env: Mapping[str, str], saved: Saved = NOT_SAVED) -> Self:
-        """Return a run before its first event."""
         fold = Fold(plan, Values(plan, orjson.loads(row.input), env))
         return cls(row, plan, Codec(plan), State.new(plan), fold, saved=saved)
 
@@ -171,7 +170,6 @@ class Snapshots:
 
     @property
     def is_made(self) -> bool:
-        """Returns True if a snapshot waits to be stored."""
         return self._row is not None
 
     def pop(self) -> SnapshotRow | None:

@@ -37,7 +37,7 @@ from executor.kernel.run.children import cancel_of_orphan
 from executor.kernel.run.deadlines import Deadlines
 from executor.kernel.run.inbox import Inbox
 from executor.kernel.run.launch import Launcher
-from executor.kernel.run.loaded import LoadedRun, Saved, Snapshots
+from executor.kernel.run.loaded import LoadedRun, Snapshots
 from executor.kernel.run.meters import now_s, outcome_of
 from executor.kernel.run.move import move, translator
 from executor.kernel.run.parts import Parts
@@ -121,7 +121,6 @@ class RunLoop:
     # --- from outside, same thread ---
 
     def inbox_changed(self) -> None:
-        """There may be messages in the inbox."""
         self._inbox.changed()
 
     def put_in_hand(self, messages: Sequence[InboxRow]) -> None:
@@ -155,11 +154,6 @@ class RunLoop:
         if made > self._held_at + SMALL_BYTES:
             self._held_at, self._held_bytes = made, self._run.fold.values.held_bytes()
         return self._held_bytes
-
-    @property
-    def saved(self) -> Saved:
-        """Return the snapshot that it was recovered from."""
-        return self._run.saved
 
     @property
     def root(self) -> str | None:
@@ -310,7 +304,6 @@ class RunLoop:
             self._decide_one(Result(f.RunAborted(result.fact.at_ms, error), Payload()), turn)
 
     def _spare_bytes(self, result: Result) -> int:
-        """Return the bytes that its output may take beyond the limit of the run."""
         in_cleanup = isinstance(result.fact, ATTEMPT_ENDED) and self._plan.in_cleanup(result.fact.key[0])
         return CLEANUP_BYTES if in_cleanup else 0
 
@@ -358,7 +351,6 @@ class RunLoop:
             await self._receive(appended)
 
     def _publish(self, append: Append) -> None:
-        """Readers, and the exporter of traces."""
         self._parts.hub.committed(self.id, append.records)
         if (tracing := self._parts.services.tracing) is not None:
             (tracing.run_ended if append.finished else tracing.run_grew)(self.id)
@@ -490,5 +482,4 @@ def _without_child(result: Result, error: LimitExceeded) -> Result:
 
 
 def _evaluates(node: Node) -> bool:
-    """Code, or reads more than its run."""
     return bool(node.code or node.policy.skip_if or node.policy.cache)

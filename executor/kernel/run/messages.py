@@ -29,8 +29,6 @@ log = logging.getLogger("weft.run")
 
 
 class Messages:
-    """The messages of one run."""
-
     def __init__(self, run: LoadedRun, parts: Parts, recorder: Recorder, border: Border, arrivals: Arrivals) -> None:
         self._run = run
         self._state = run.state

@@ -44,8 +44,6 @@ class Names:
 
 
 class Counts(Generic[K]):
-    """Counts by label."""
-
     __slots__ = ("by",)
 
     def __init__(self) -> None:
@@ -56,8 +54,6 @@ class Counts(Generic[K]):
 
 
 class Times(Generic[K]):
-    """Seconds by label."""
-
     __slots__ = ("_bounds", "by")
 
     def __init__(self, bounds: tuple[float, ...]) -> None:
@@ -110,7 +106,6 @@ class RunMeters:
         self._models = Names()
 
     def run_started(self, workflow: str, queued_ms: int) -> None:
-        """Count a run that this process began `queued_ms` after its creation."""
         name = self._workflows.of(workflow)
         self.started.add(name)
         self.queued_seconds.observe(name, max(0, queued_ms) / 1000)
@@ -129,7 +124,6 @@ class RunMeters:
         self.attempt_seconds.observe(type, seconds)
 
     def step_ended(self, kind: str, outcome: str, seconds: float) -> None:
-        """Count the end of a step that this process began."""
         self.steps.add((kind, outcome))
         self.step_seconds.observe(kind, seconds)
 

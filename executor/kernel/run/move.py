@@ -141,7 +141,6 @@ class _Reader:
 
 
 def _containers(plan: Plan, number: int) -> list[tuple[str, str]]:
-    """Return the containers around a node, inner first."""
     found: list[tuple[str, str]] = []
     region = plan.region_of[number]
     while region > 0:

@@ -56,7 +56,6 @@ def _lowest(bounds: Iterable[tuple[str, Bound]]) -> tuple[tuple[str, Bound], ...
 
 
 def filled(text: str, input: Any) -> str:
-    """Return a key with its references filled in."""
     return as_key("".join(part if isinstance(part, str) else _value(part, input) for part in _parts(text)))
 
 

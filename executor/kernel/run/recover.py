@@ -78,7 +78,6 @@ async def _places_of_before(parts: Parts, run: LoadedRun) -> list[PlaceRow]:
 
 
 async def _folded(parts: Parts, row: RunRow, plan: Plan) -> tuple[LoadedRun, int]:
-    """Return the run as its journal has it, and the time of its last event."""
     saved = await load_snapshot(parts, row, plan)
     if saved is not None:
         try:

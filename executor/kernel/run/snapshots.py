@@ -98,7 +98,6 @@ async def snapshot_of(run: LoadedRun) -> SnapshotRow | None:
 
 
 def parts_of(run: LoadedRun) -> Iterator[tuple[str, list[Any]]]:
-    """Everything, as (kind, some rows)."""
     for kind, rows in chain(rows_of_state(run.state), rows_of_fold(run.fold), _rows_of_notes(run)):
         left = iter(rows)
         while some := list(islice(left, ROWS_MAX)):

@@ -32,21 +32,6 @@ class TimeLimit:
     """`around` is called once. `heartbeat_s`: the longest time without a heartbeat, 0 for any. It is `asyncio.timeout`
     for one handler, at a third of its price."""
 
-    __slots__ = (
-        "_beaten",
-        "_heard_at_s",
-        "_heart",
-        "_heartbeat_s",
-        "_late",
-        "_left_s",
-        "_loop",
-        "_queued_s",
-        "_silent",
-        "_task",
-        "_timer",
-        "_waits",
-    )
-
     def __init__(self, seconds: float, heartbeat_s: float, loop: asyncio.AbstractEventLoop) -> None:
         self._left_s = seconds
         self._heartbeat_s = heartbeat_s

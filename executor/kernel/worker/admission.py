@@ -45,7 +45,6 @@ class Admission:
         self.admit()
 
     def admit(self) -> None:
-        """Let the runs in that fit by now, in order."""
         while self._waiting:
             run, bytes, turn = self._waiting[0]
             used = self._held() + sum(self._entering.values())

@@ -21,8 +21,6 @@ LEASE_MAX_AT_START_MS = 60_000
 
 
 class ClockRepair:
-    """The repairs of one worker: at its start, when the clock was set back, and now and then."""
-
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
         self._repair_at_s = 0.0  # of the event loop's clock, which cannot be set

@@ -33,8 +33,6 @@ PLANS_MAX: Final = 10_000
 
 @runtime_checkable
 class Particular(Protocol):
-    """A handler that has not the same to offer in each process."""
-
     def lacks(self, params: dict[str, Any]) -> str | None:
         """Return what a block with these params, as they are in the plan, needs and this process does not have, and
         what it has instead; or None."""
