@@ -80,7 +80,7 @@ def check_cycles(wiring: Wiring, flows: dict[str, Flow], report: Report) -> bool
             graph = flow.graph
         else:
             graph = Graph(blocks, [(edge.source, edge.target) for edge in wiring.edges[container]])
-        for cycle in graph.cycles():
+        for cycle in graph.cycles(wiring.reached):
             names = [wiring.blocks[block].name[:80] for block in [*cycle[:8], cycle[0]]]
             if len(cycle) > 8:
                 names.insert(8, "...")

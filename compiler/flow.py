@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import cached_property
 
 from compiler.document import EdgeDoc
-from compiler.graph import Graph
+from compiler.graph import Graph, reach
 from compiler.wiring import OUT, ROOT, Wiring
 
 # A reference to a block after a long tangle of branches is rare; after so many steps it counts as certain.
@@ -64,9 +64,7 @@ class Flow:
 
     @cached_property
     def _certain_before(self) -> dict[str, list[str]]:
-        """The sources by target whose run makes the edge live. (A source that fails without an error edge ends the
-        run.)
-        """
+        """The sources by target whose run makes the edge live: one that fails without an error edge ends the run."""
         before: dict[str, list[str]] = {}
         for edge in self.edges:
             if edge.source not in self._branching:
@@ -80,14 +78,7 @@ class Flow:
         for target, sources in self._certain_before.items():
             for source in sources:
                 after.setdefault(source, []).append(target)
-        always = set(self.entries)
-        stack = list(always)
-        while stack:
-            for target in after.get(stack.pop(), ()):
-                if target not in always:
-                    always.add(target)
-                    stack.append(target)
-        return always
+        return reach(after, self.entries)
 
     @cached_property
     def _branches(self) -> dict[str, dict[str, set[str]]]:

@@ -9,21 +9,28 @@ exponential in what a user may draw.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    import networkx as nx
 
 CYCLES_MAX = 20
 _ENTRY = "\0entry"  # a virtual vertex before the region's first blocks; no id holds this character
 
 
+def reach(after: Mapping[str, Iterable[str]], starts: Iterable[str]) -> set[str]:
+    """Return `starts` and all that comes after them."""
+    reached = set(starts)
+    stack = list(reached)
+    while stack:
+        for block in after.get(stack.pop(), ()):
+            if block not in reached:
+                reached.add(block)
+                stack.append(block)
+    return reached
+
+
 class Graph:
     """Read-only. `blocks` is in document order, `edges` joins blocks of this region only, `entries` are its first
-    blocks.
-    """
+    blocks."""
 
     def __init__(self, blocks: Sequence[str], edges: Iterable[tuple[str, str]], entries: Sequence[str] = ()) -> None:
         self.blocks = blocks
@@ -40,33 +47,27 @@ class Graph:
         """Sources before targets, ties in document order. In a graph with cycles simply the document order."""
         return list(self.blocks) if self._is_cyclic else self._sorted
 
-    def cycles(self) -> list[list[str]]:
-        """Return one cycle of each set of blocks that wait for each other, at most CYCLES_MAX."""
+    def cycles(self, first: Collection[str] = ()) -> list[list[str]]:
+        """Return one cycle of each set of blocks that wait for each other, at most CYCLES_MAX: those with a block in
+        `first` before the others."""
         found: list[list[str]] = []
         if not self._is_cyclic:
             return found
         import networkx as nx
 
         position = {block: i for i, block in enumerate(self.blocks)}
-        knots: list[tuple[int, set[str]]] = []
-        for knot in nx.strongly_connected_components(self._graph):
+        whole: nx.DiGraph[str] = nx.DiGraph(list(self._pairs))
+        knots: list[tuple[bool, int, set[str]]] = []
+        for knot in nx.strongly_connected_components(whole):
             if len(knot) > 1 or any((block, block) in self._pairs for block in knot):
-                knots.append((min(position[block] for block in knot), knot))
-        for first, knot in sorted(knots, key=lambda entry: entry[0])[:CYCLES_MAX]:
-            cycle = nx.find_cycle(self._graph.subgraph(knot), self.blocks[first])
+                knots.append((not any(block in first for block in knot), min(position[block] for block in knot), knot))
+        for _, begin, knot in sorted(knots, key=lambda entry: entry[:2])[:CYCLES_MAX]:
+            cycle = nx.find_cycle(whole.subgraph(knot), self.blocks[begin])
             found.append([source for source, _ in cycle])
         return found
 
     def reach(self, starts: Iterable[str]) -> set[str]:
-        """`starts` and all that comes after them."""
-        reached = set(starts)
-        stack = list(reached)
-        while stack:
-            for block in self.after[stack.pop()]:
-                if block not in reached:
-                    reached.add(block)
-                    stack.append(block)
-        return reached
+        return reach(self.after, starts)
 
     def is_upstream(self, block: str, of: str) -> bool:
         """Return whether there is a path from `block` to `of`. A block is not upstream of itself."""
@@ -76,8 +77,7 @@ class Graph:
 
     def dominates(self, block: str, of: str) -> bool:
         """Return whether every path from the entries to `of` passes through `block`. True for `block` itself. Both must
-        be reachable.
-        """
+        be reachable, in a graph without cycles."""
         spans = self._spans
         return spans[block][0] <= spans[of][0] and spans[of][1] <= spans[block][1]
 
@@ -100,15 +100,6 @@ class Graph:
                 if not missing[target]:
                     heapq.heappush(ready, position[target])
         return found
-
-    @cached_property
-    def _graph(self) -> nx.DiGraph[str]:
-        import networkx as nx
-
-        graph: nx.DiGraph[str] = nx.DiGraph()
-        graph.add_nodes_from(self.blocks)
-        graph.add_edges_from(self._pairs)
-        return graph
 
     @cached_property
     def _position(self) -> dict[str, int]:
@@ -148,12 +139,6 @@ class Graph:
 
     def _dominators(self) -> dict[str, str]:
         """The immediate dominator of each block that is reachable from the entries."""
-        if self._is_cyclic:
-            import networkx as nx
-
-            graph = self._graph.copy()
-            graph.add_edges_from((_ENTRY, entry) for entry in self.entries)
-            return {block: at for block, at in nx.immediate_dominators(graph, _ENTRY).items() if block != _ENTRY}
         entries = set(self.entries)
         found: dict[str, str] = {}
         depth = {_ENTRY: 0}

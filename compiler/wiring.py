@@ -17,7 +17,7 @@ from msgspec import Struct
 from compiler.catalog import BlockSpec, Catalog
 from compiler.diagnostics import Report, suggest
 from compiler.document import BlockDoc, Document, EdgeDoc, Limits
-from compiler.graph import Graph
+from compiler.graph import Graph, reach
 from compiler.keys import CLEANUP_SUFFIX
 from compiler.references import escape
 
@@ -369,13 +369,7 @@ def _unreachable(wiring: Wiring, reached: set[str], triggers: list[str], report:
     after: dict[str, list[str]] = {}
     for edge in wiring.document.edges:
         after.setdefault(edge.source, []).append(edge.target)
-    drawn = set(triggers)
-    stack = list(triggers)
-    while stack:
-        for target in after.get(stack.pop(), ()):
-            if target not in drawn:
-                drawn.add(target)
-                stack.append(target)
+    drawn = reach(after, triggers)
     for block_id in wiring.blocks:
         above = wiring.parent[block_id]
         if block_id in reached or block_id in drawn or not (above == ROOT or above in reached):

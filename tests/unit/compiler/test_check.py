@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from compiler.document import Limits
+from compiler.graph import CYCLES_MAX
 
 from .support import CONDITION, block, codes, compiled, only
 
@@ -73,6 +74,14 @@ def test_cycles_inside_a_body_and_many_of_them() -> None:
     blocks = {f"b{i}": block() for i in range(n)}
     wires = "start b0; " + "; ".join(f"b{i} b{j}" for i in range(n) for j in range(n) if i != j)
     assert codes(compiled(blocks, wires, limits=Limits(edges=10_000)), "error") == ["cycle"]
+
+
+def test_a_cycle_in_the_plan_is_reported_whatever_cycles_are_outside_of_it() -> None:
+    outside = {f"u{i}": block() for i in range(CYCLES_MAX + 5)}
+    wires = "; ".join([*(f"{name} {name}" for name in outside), "start a; a b; b a"])
+    result = compiled({**outside, "a": block(), "b": block()}, wires)
+    assert [d.block for d in result.diagnostics if d.code == "cycle" and d.severity == "error"] == ["a"]
+    assert result.plan is None
 
 
 def test_containers_need_a_body() -> None:
