@@ -207,10 +207,12 @@ _ENVELOPE = (
 )  # fmt: skip
 # The fields of a block in a document, where its id is its key, with those of the editor.
 _BLOCK = frozenset(BlockDoc.__struct_fields__) - {"id"} | {"at", "size", "description", "color", "collapsed"}
-_POLICY = frozenset(PolicyDoc.__struct_fields__)
 _EDGE = frozenset(_Edge.__struct_fields__) | {"id", "at", "label"}
 
-_APART: Final = ("limits", "rates", "alerts", "retention")  # settings that are decoded by themselves
+# Settings that are decoded by themselves, so that an error in one is reported with its place.
+_APART: Final[dict[str, type[Struct]]] = {
+    "limits": LimitDoc, "rates": RateDoc, "alerts": AlertsDoc, "retention": RetentionDoc
+}  # fmt: skip
 
 T = TypeVar("T", bound=Struct)
 
@@ -265,12 +267,11 @@ def decode(value: dict[str, Any], limits: Limits, report: Report) -> Document:
         report.add("format_missing", "/format", f"The document has no format. {FORMAT} is assumed.")
     elif value["format"] != FORMAT:
         report.add("format_unknown", "/format", f'This version reads {FORMAT}, not "{str(value["format"])[:40]}".')
-    settings = _settings(value.get("settings") or {}, report)
     return Document(
         name=_convert(value.get("name") or "workflow", str, "/name", report) or "workflow",
         blocks=_blocks(value.get("blocks"), limits, report),
         edges=_edges(value.get("edges"), limits, report),
-        settings=settings,
+        settings=_settings(value.get("settings") or {}, report),
         variables=_convert(value.get("variables") or {}, dict[str, Any], "/variables", report) or {},
         input=_convert(value.get("input"), dict[str, Any] | None, "/input", report),
     )
@@ -305,40 +306,30 @@ def _within(value: Any, limits: Limits, report: Report) -> bool:
 
 
 def _settings(raw: Any, report: Report) -> SettingsDoc:
-    """Convert each limit and each rate separately, so that an error in one is reported with its place."""
     if not isinstance(raw, dict):
         return _convert(raw, SettingsDoc, "/settings", report) or SettingsDoc()
     plain = {key: value for key, value in raw.items() if key not in _APART}
-    settings = _convert(plain, SettingsDoc, "/settings", report) or SettingsDoc()
-    _unknown_fields(raw, _fields(SettingsDoc), "/settings", report)
-    limits = _listed(raw.get("limits"), LimitDoc, "/settings/limits", report)
-    rates = _listed(raw.get("rates"), RateDoc, "/settings/rates", report)
-    alerts = _part(raw.get("alerts"), AlertsDoc, "/settings/alerts", report)
-    retention = _part(raw.get("retention"), RetentionDoc, "/settings/retention", report)
-    return msgspec.structs.replace(settings, limits=limits, rates=rates, alerts=alerts, retention=retention)
+    settings = _part(plain, SettingsDoc, "/settings", report) or SettingsDoc()
+    apart: dict[str, Any] = {}
+    for name, kind in _APART.items():
+        if raw.get(name) is not None:
+            read_it = _listed if kind in (LimitDoc, RateDoc) else _part
+            apart[name] = read_it(raw[name], kind, f"/settings/{name}", report)
+    return msgspec.structs.replace(settings, **apart)
 
 
 def _part(raw: Any, kind: type[T], pointer: str, report: Report, block: str | None = None) -> T | None:
-    if raw is None:
-        return None
     _unknown_fields(raw, _fields(kind), pointer, report, block)
     made: T | None = _convert(raw, kind, pointer, report, block)
     return made
 
 
 def _listed(raw: Any, kind: type[T], pointer: str, report: Report) -> list[T]:
-    if raw is None:
-        return []
     if not isinstance(raw, list) or len(raw) > KEYS_MAX:
         report.add("field_invalid", pointer, f"This must be a list of at most {KEYS_MAX}.")
         return []
-    made = []
-    for index, item in enumerate(raw):
-        one = _convert(item, kind, f"{pointer}/{index}", report)
-        _unknown_fields(item, _fields(kind), f"{pointer}/{index}", report)
-        if one is not None:
-            made.append(one)
-    return made
+    made = (_part(item, kind, f"{pointer}/{index}", report) for index, item in enumerate(raw))
+    return [one for one in made if one is not None]
 
 
 def _blocks(value: Any, limits: Limits, report: Report) -> dict[str, BlockDoc]:
@@ -374,8 +365,7 @@ def _block(block_id: str, raw: Any, pointer: str, report: Report) -> BlockDoc | 
     decoded = block.policy
     if policy is not None:
         where = f"{pointer}/policy"
-        decoded = _convert(policy, PolicyDoc, where, report, block_id) or decoded
-        _unknown_fields(policy, _POLICY, where, report, block_id)
+        decoded = _part(policy, PolicyDoc, where, report, block_id) or decoded
         for name, kind in (("retry", RetryDoc), ("cache", CacheDoc), ("limit", BlockLimitDoc)):
             if getattr(decoded, name) is not None:
                 _unknown_fields(policy[name], _fields(kind), f"{where}/{name}", report, block_id)

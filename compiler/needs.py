@@ -21,7 +21,7 @@ from compiler.diagnostics import Diagnostic, Report, suggest
 from compiler.document import BlockDoc, Limits
 from compiler.plan import Ref
 from compiler.references import ENV, Found, find, texts
-from compiler.schema import checker_of
+from compiler.schema import Kind, checker_of
 from compiler.variables import Variables, parse_path
 from compiler.wiring import Wiring
 
@@ -32,6 +32,12 @@ SOURCE_LENGTH_PER_BLOCK_MAX: Final = 500  # characters, on average
 SYNTAX_ERRORS_MAX: Final = 50  # a source that is made to be slow to parse counts as one error
 
 _WORD = re.compile(r"[\w$]+")
+_NO_POLICY: Final = BlockDoc("", "", "").policy
+_POLICY_TEXTS: Final[tuple[tuple[str, CodeKind | None], ...]] = (
+    ("skip_if", "expression"),
+    ("cache/key", "expression"),
+    ("limit/key", None),
+)
 
 
 class Needs(Struct):
@@ -51,7 +57,7 @@ class Needs(Struct):
         return tuple(found.values())
 
     def code_in(self, params: Mapping[str, Any]) -> tuple[str, ...]:
-        return tuple(pointer for pointer in self.code if _top(pointer) in params)
+        return tuple(pointer for pointer in self.code if _unescaped(pointer.split("/", 2)[1]) in params)
 
 
 class Gatherer:
@@ -80,37 +86,24 @@ class Gatherer:
 
     def needs_of(self, block: BlockDoc) -> Needs:
         spec = self._wiring.specs[block.id]
-        params = block.params
-        kinds = checker_of(spec).kinds(params) if spec is not None else {}
+        kinds = checker_of(spec).kinds(block.params) if spec is not None else {}
         needs = Needs({}, [], outermost(pointer for pointer, kind in kinds.items() if kind == "literal"))
         outer = Reader(block.id, self._wiring.parent[block.id])
-        for pointer, text, _ in texts(params, ()):
-            kind = kinds.get(pointer)
-            if kind == "literal":
-                continue
-            where = pointer_to(block.id, "params") + pointer
+        policy = msgspec.to_builtins(block.policy) if block.policy is not _NO_POLICY else None
+        for pointer, text, kind in _texts_of(block.params, policy, kinds):
+            where = pointer_to(block.id) + pointer
+            _, holder, param, *_ = pointer.split("/", 3)
             if pointer.endswith("/$ref") and text.startswith("$"):
                 self._variable(text, block.id, where)
-            elif kind is None and "<" not in text and "${" not in text:
-                continue  # by far the usual case
-            reader = outer
-            if spec is not None and spec.container == "loop" and pointer == "/condition":
-                reader = Reader(block.id, block.id, ahead=True)
-            refs = needs.refs.setdefault(_top(pointer), {})
+            is_test = spec is not None and spec.container == "loop" and pointer == "/params/condition"
+            reader = Reader(block.id, block.id, ahead=True) if is_test else outer
+            refs = needs.refs.setdefault(_unescaped(param) if holder == "params" else "", {})
             if kind is None:
                 self._text(text, reader, where, refs)
-            else:
-                needs.code.append(pointer)
-                self._code(text, kind, reader, where, refs)
-        if block.policy.skip_if:
-            where = pointer_to(block.id, "policy", "skip_if")
-            self._code(block.policy.skip_if, "expression", outer, where, needs.refs.setdefault("", {}))
-        if block.policy.cache is not None and block.policy.cache.key:
-            where = pointer_to(block.id, "policy", "cache", "key")
-            self._code(block.policy.cache.key, "expression", outer, where, needs.refs.setdefault("", {}))
-        if block.policy.limit is not None:
-            where = pointer_to(block.id, "policy", "limit", "key")
-            self._text(block.policy.limit.key, outer, where, needs.refs.setdefault("", {}))
+                continue
+            if holder == "params":
+                needs.code.append(pointer.removeprefix("/params"))
+            self._code(text, kind, reader, where, refs)
         return needs
 
     def _text(self, text: str, reader: Reader, where: str, refs: dict[str, Ref]) -> None:
@@ -240,9 +233,8 @@ def _above(pointer: str) -> Iterator[str]:
         yield pointer
 
 
-def _top(pointer: str) -> str:
-    """Name of the param a pointer leads into."""
-    return pointer.split("/", 2)[1].replace("~1", "/").replace("~0", "~")
+def _unescaped(part: str) -> str:
+    return part.replace("~1", "/").replace("~0", "~")
 
 
 def environment_names(
@@ -261,36 +253,38 @@ def environment_names(
 
 def names_of(block: Mapping[str, Any], catalog: Catalog, known: Collection[str]) -> Iterator[tuple[str, str]]:
     """JSON pointer in the block, and each environment name that is read there. Never raises."""
-    params, type, policy = block.get("params"), block.get("type"), block.get("policy")
+    params, type = block.get("params"), block.get("type")
     params = params if isinstance(params, dict) else {}
     spec = catalog.get(type) if isinstance(type, str) else None
     kinds = checker_of(spec).kinds(params) if spec is not None else {}
+    for pointer, text, kind in _texts_of(params, block.get("policy"), kinds):
+        names = _names_in_text(text, known) if kind is None else _names_in_code(text, known, kind)
+        yield from ((pointer, name) for name in names)
+
+
+def _texts_of(
+    params: Mapping[str, Any], policy: Any, kinds: Mapping[str, Kind]
+) -> Iterator[tuple[str, str, CodeKind | None]]:
+    """Yield the pointer in the block, and the kind, of each text with references, and of all code."""
     for pointer, text, _ in texts(params, ()):
-        match kinds.get(pointer):
-            case "literal":
-                names = []
-            case None:
-                names = _names_in_text(text, known)
-            case kind:
-                names = _names_in_code(text, known, kind)
-        yield from ((f"/params{pointer}", name) for name in names)
-    skip_if = policy.get("skip_if") if isinstance(policy, dict) else None
-    cache = policy.get("cache") if isinstance(policy, dict) else None
-    cache_key = cache.get("key") if isinstance(cache, dict) else None
-    for pointer, source in (("/policy/skip_if", skip_if), ("/policy/cache/key", cache_key)):
-        if isinstance(source, str):
-            yield from ((pointer, name) for name in _names_in_code(source, known))
-    limit = policy.get("limit") if isinstance(policy, dict) else None
-    key = limit.get("key") if isinstance(limit, dict) else None
-    if isinstance(key, str):
-        yield from (("/policy/limit/key", name) for name in _names_in_text(key, known))
+        kind = kinds.get(pointer)
+        if kind is None and "<" not in text and "${" not in text and not pointer.endswith("/$ref"):
+            continue  # by far the usual case
+        if kind != "literal":
+            yield f"/params{pointer}", text, kind
+    for path, code in _POLICY_TEXTS if isinstance(policy, Mapping) else ():
+        found: Any = policy
+        for part in path.split("/"):
+            found = found.get(part) if isinstance(found, Mapping) else None
+        if found and isinstance(found, str):
+            yield f"/policy/{path}", found, code
 
 
 def _names_in_text(text: str, known: Collection[str]) -> list[str]:
     return [found.text for found in find(text) if found.env and is_env_name(found.text, known)]
 
 
-def _names_in_code(source: str, known: Collection[str], kind: CodeKind = "code") -> list[str]:
+def _names_in_code(source: str, known: Collection[str], kind: CodeKind) -> list[str]:
     reading = python if kind == "python" else javascript
 
     def is_environment(found: Found) -> bool:

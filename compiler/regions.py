@@ -7,6 +7,7 @@ numbers. Nodes of a region are in topological order, ties in document order; reg
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -101,12 +102,18 @@ def _region(wiring: Wiring, flow: Flow, layout: Layout, index: int, nodes: tuple
     ends = tuple(first + i for i, node in enumerate(nodes) if not node.out)
     may_end = tuple(first + i for i, node in enumerate(nodes) if _may_end(node, _spec(wiring, node.block)))
     cleanup = layout.places.region.get(container + CLEANUP_SUFFIX, -1)
+    make = partial(Region, container, first=first, nodes=nodes, entries=entries)
     if container == ROOT:
-        return Region("", "root", -1, first, nodes, tuple(indegree), entries, ends, cleanup=cleanup, may_end=may_end)
+        degrees = tuple(indegree)
+        return make(kind="root", parent=-1, indegree=degrees, ends=ends, cleanup=cleanup, may_end=may_end)
     for entry in entries:
         indegree[entry - first] += 1  # the virtual edge from the start sentinel
+    degrees, parent = tuple(indegree), layout.places.region[wiring.parent[container]]
     if container.endswith(CLEANUP_SUFFIX):
-        return _cleanup(wiring, layout, container, first, nodes, indegree, entries, ends)
+        around = container.removesuffix(CLEANUP_SUFFIX) or wiring.trigger
+        assert around is not None, "only a trigger has the cleanup of a run"
+        start, end = layout.start[around], layout.places.node[around]
+        return make(kind="cleanup", parent=parent, indegree=degrees, ends=ends, limit=1, start=start, end=end)
     block, kind = wiring.blocks[container], _spec(wiring, container).container
     assert kind is not None, "only containers have bodies"
     params = block.params
@@ -117,14 +124,10 @@ def _region(wiring: Wiring, flow: Flow, layout: Layout, index: int, nodes: tuple
     if kind == "parallel":
         # As the constant: msgspec leaves out what is the default itself, not what is equal to it.
         on_branch_error = msgspec.convert(params.get("on_branch_error") or "fail", OnBranchError)
-    return Region(
-        id=container,
+    return make(
         kind=kind,
-        parent=layout.places.region[wiring.parent[container]],
-        first=first,
-        nodes=nodes,
-        indegree=tuple(indegree),
-        entries=entries,
+        parent=parent,
+        indegree=degrees,
         ends=ends,
         limit=1 if kind == "loop" else whole_number(params.get("concurrency")) or CONCURRENCY_DEFAULT,
         count=literal_count(kind, params),
@@ -142,33 +145,6 @@ def _may_end(node: Node, spec: BlockSpec) -> bool:
     out is the choice."""
     only_chooses = spec.cases is not None and OUT not in spec.handles
     return bool(node.out) and not only_chooses and all(edge.handle != OUT for edge in node.out)
-
-
-def _cleanup(
-    wiring: Wiring,
-    layout: Layout,
-    container: str,
-    first: int,
-    nodes: tuple[Node, ...],
-    indegree: list[int],
-    entries: tuple[int, ...],
-    ends: tuple[int, ...],
-) -> Region:
-    around = container.removesuffix(CLEANUP_SUFFIX) or wiring.trigger
-    assert around is not None, "only a trigger has the cleanup of a run"
-    return Region(
-        id=container,
-        kind="cleanup",
-        parent=layout.places.region[wiring.parent[container]],
-        first=first,
-        nodes=nodes,
-        indegree=tuple(indegree),
-        entries=entries,
-        ends=ends,
-        limit=1,
-        start=layout.start[around],
-        end=layout.places.node[around],
-    )
 
 
 def _nodes(

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from jsonschema.protocols import Validator
 
 Kind = Literal["expression", "code", "python", "literal"]
+_Part = tuple[str, Any, Any, Mapping[str, Any]]  # its pointer, schema and value, and the object that it is in
 KEYWORD = "x-weft"
 BESIDE = "x-secret-when"
 URL = "x-url"
@@ -70,42 +71,20 @@ class Checker:
         """JSON pointer -> kind, of every text value that the schema marks with `x-weft`; of an object or list that it
         marks as literal, of the whole and of every text in it."""
         kinds: dict[str, Kind] = {}
-        python: set[str] = set()
-        stack: list[tuple[str, Any, Any]] = [("", self._schema, params)]
-        while stack:
-            pointer, schema, value = stack.pop()
-            if id(schema) not in self._marked:
-                continue
-            for keyword in _OPTIONS:
-                stack.extend((pointer, option, value) for option in schema.get(keyword, ()))
-            if schema.get(KEYWORD) == "literal" and isinstance(value, dict | list):
+        for pointer, schema, value, beside in self._marked_parts(params):
+            kind = schema.get(KEYWORD)
+            if kind == "literal" and isinstance(value, dict | list):
                 if not is_open(value):
                     kinds[pointer] = "literal"
                     kinds |= {pointer + place: "literal" for place, _, _ in texts(value, ())}
-            elif isinstance(value, str) and not admits(schema, value):
-                pass  # of another option, as when an object is given by reference
-            elif isinstance(value, str):
-                if schema.get(KEYWORD) not in (None, "secret"):
-                    kinds[pointer] = schema[KEYWORD]
-            elif isinstance(value, dict):
-                listed = schema.get("properties", {})
-                other = schema.get("additionalProperties")
-                for key, inner in value.items():
-                    stack.append((f"{pointer}/{escape(key)}", listed.get(key, other), inner))
-                    if is_python(value) and listed.get(key, {}).get(KEYWORD) == "code":
-                        python.add(f"{pointer}/{escape(key)}")
-            elif isinstance(value, list):
-                first = schema.get("prefixItems", ())
-                other = schema.get("items")
-                for i, inner in enumerate(value):
-                    stack.append((f"{pointer}/{i}", first[i] if i < len(first) else other, inner))
-        kinds.update((pointer, "python") for pointer in python & kinds.keys())
+            elif kind not in (None, "secret") and isinstance(value, str) and admits(schema, value):
+                kinds.setdefault(pointer, "python" if kind == "code" and is_python(beside) else kind)
         return kinds
 
     def secret_places(self, params: dict[str, Any]) -> frozenset[str]:
         """JSON pointers of the texts where a secret may stand: where the schema allows it, and below."""
         places: set[str] = set()
-        for pointer, schema, value in self._for_secrets(params):
+        for pointer, schema, value, _ in self._marked_parts(params, for_secrets=True):
             if schema.get(KEYWORD) == "secret":
                 places.add(pointer)
                 places.update(pointer + place for place, _, _ in texts(value, ()))
@@ -113,36 +92,37 @@ class Checker:
 
     def urls(self, params: dict[str, Any]) -> Iterator[tuple[str, str]]:
         """JSON pointer and text of each URL in which a secret may stand (`x-url`)."""
-        for pointer, schema, value in self._for_secrets(params):
+        for pointer, schema, value, _ in self._marked_parts(params, for_secrets=True):
             named = schema.get(URL)
             if named is True and isinstance(value, str):
                 yield pointer, value
             elif isinstance(named, list) and isinstance(value, dict):
                 yield from ((f"{pointer}/{key}", value[key]) for key in named if isinstance(value.get(key), str))
 
-    def _for_secrets(self, params: dict[str, Any]) -> Iterator[tuple[str, Any, Any]]:
-        """Pointer, schema and value of each part that may hold secrets, or that has such parts."""
-        stack: list[tuple[str, Any, Any]] = [("", self._schema, params)]
+    def _marked_parts(self, params: dict[str, Any], for_secrets: bool = False) -> Iterator[_Part]:
+        """Yield the parts that the schema marks, and those that hold such parts, the outer ones first. `for_secrets`:
+        without those in which no secret may stand because of the values beside them."""
+        stack: list[_Part] = [("", self._schema, params, params)]
         while stack:
-            pointer, schema, value = stack.pop()
-            if id(schema) not in self._marked:
+            part = pointer, schema, value, beside = stack.pop()
+            if id(schema) not in self._marked or (for_secrets and not _counts(schema, beside)):
                 continue
-            yield pointer, schema, value
-            stack.extend((pointer, option, value) for keyword in _OPTIONS for option in schema.get(keyword, ()))
-            listed, other = schema.get("properties", {}), schema.get("additionalProperties")
+            yield part
+            for keyword in _OPTIONS:
+                stack.extend((pointer, option, value, beside) for option in schema.get(keyword, ()))
             if isinstance(value, dict):
-                below = ((key, listed.get(key, other)) for key in value)
-                stack.extend(
-                    (f"{pointer}/{escape(key)}", inner, value[key]) for key, inner in below if _counts(inner, value)
-                )
+                listed, other = schema.get("properties", {}), schema.get("additionalProperties")
+                for key, inner in value.items():
+                    stack.append((f"{pointer}/{escape(key)}", listed.get(key, other), inner, value))
             elif isinstance(value, list):
-                stack.extend((f"{pointer}/{n}", schema.get("items"), item) for n, item in enumerate(value))
+                first, other = schema.get("prefixItems", ()), schema.get("items")
+                for i, inner in enumerate(value):
+                    stack.append((f"{pointer}/{i}", first[i] if i < len(first) else other, inner, beside))
 
 
-def _counts(schema: Any, beside: Mapping[str, Any]) -> bool:
-    """May secrets stand in this param? `x-secret-when` limits that to values of the params beside it."""
-    when = schema.get(BESIDE, {}) if isinstance(schema, dict) else {}
-    return all(beside.get(name) in values for name, values in when.items())
+def _counts(schema: Mapping[str, Any], beside: Mapping[str, Any]) -> bool:
+    """Return whether secrets may stand in this param: `x-secret-when` lists the values of the params beside it."""
+    return all(beside.get(name) in values for name, values in schema.get(BESIDE, {}).items())
 
 
 def is_python(beside: Mapping[str, Any]) -> bool:

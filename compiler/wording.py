@@ -14,11 +14,12 @@ FILLED: Final = r"\S"  # the `pattern` of a text that must not be blank
 SHOWN_MAX: Final = 80
 OPTIONS_SHOWN_MAX: Final = 12
 
+# Types as JSON Schema and as msgspec name them.
 _KINDS: Final = {
-    "string": "text",
-    "number": "a number",
-    "integer": "a whole number",
-    "boolean": "true or false",
+    **dict.fromkeys(("string", "str"), "text"),
+    **dict.fromkeys(("number", "float"), "a number"),
+    **dict.fromkeys(("integer", "int"), "a whole number"),
+    **dict.fromkeys(("boolean", "bool"), "true or false"),
     "object": "an object",
     "array": "a list",
     "null": "null",
@@ -36,18 +37,6 @@ _RULES: Final[dict[str, Callable[[Any], str]]] = {
     "minProperties": lambda limit: "cannot be empty" if limit == 1 else f"must have at least {limit:,} fields",
     "uniqueItems": lambda _: "has the same item twice",
 }
-
-
-# The types in msgspec's messages, and the words for them.
-_TYPES: Final = {
-    "str": "text",
-    "int": "a whole number",
-    "float": "a number",
-    "bool": "true or false",
-    "object": "an object",
-    "array": "a list",
-    "null": "null",
-}
 _OTHER_TYPE: Final = re.compile(r"Expected `([^`]+)`, got `([^`]+)`")
 _BOUND: Final = re.compile(r"Expected `(\w+)` (of length )?([<>]=?) ([\d.e+-]+)")
 _PATTERN: Final = re.compile(r"Expected `str` matching regex '(.*)'")
@@ -61,7 +50,7 @@ _PARTS: Final = {"str": "characters", "array": "items", "object": "fields"}
 def of_field(said: str, name: str, patterns: Mapping[str, str]) -> str:
     """Return msgspec's message about the field `name` as a sentence. `patterns` has the description of each pattern."""
     if match := _OTHER_TYPE.fullmatch(said):
-        wanted, got = ([_TYPES.get(kind, kind) for kind in side.split(" | ")] for side in match.groups())
+        wanted, got = ([_KINDS.get(kind, kind) for kind in side.split(" | ")] for side in match.groups())
         return f"{name} must be {' or '.join(kind for kind in wanted if kind != 'null') or 'null'}, not {got[0]}."
     if match := _BOUND.fullmatch(said):
         kind, length, rule, limit = match.groups()

@@ -18,13 +18,9 @@ from msgspec import Struct, field
 from compiler.builder.blocks import Branch, Case
 from compiler.builder.errors import BuildError
 from compiler.builder.step import (
-    BODY,
-    ERROR,
     EXITS,
     FIELD_OF,
     FIELDS,
-    FINALLY,
-    OUT,
     POLICY,
     TRIGGERS,
     Block,
@@ -37,6 +33,7 @@ from compiler.builder.step import (
     Sequence,
 )
 from compiler.builder.workflow import Workflow
+from compiler.wiring import BODY, ERROR, FINALLY, OUT
 
 NESTING_MAX: Final = 30  # branches in branches; deeper ones are no easier to read as steps
 _OPTIONS: Final = {FIELD_OF.get(option, option): option for option in FIELDS}  # by field of a block

@@ -10,7 +10,8 @@ from typing import Any, Final
 
 from compiler.builder.errors import BuildError
 from compiler.builder.recover import Call, recover
-from compiler.builder.step import OUT, ref
+from compiler.builder.step import ref
+from compiler.wiring import OUT
 
 _WIDTH: Final = 100
 _INDENT: Final = "    "

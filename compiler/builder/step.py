@@ -23,13 +23,10 @@ from compiler.builder.errors import BuildError, user_place
 from compiler.diagnostics import suggest
 from compiler.document import JSON_DEPTH_MAX
 from compiler.references import escape
+from compiler.wiring import BODY, ERROR, FINALLY, OUT
 
 Exit = tuple[str, str]  # the id of a block, and the name of its handle
 Exits = list[Exit] | None
-OUT: Final = "out"
-ERROR: Final = "error"
-BODY: Final = "body"
-FINALLY: Final = "finally"
 TRIGGERS: Final = frozenset(["start", "schedule", "webhook", "form_trigger", "chat_trigger"])
 
 

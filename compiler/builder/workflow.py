@@ -19,9 +19,10 @@ from typing import Any, Final
 
 from compiler.builder.blocks import Start
 from compiler.builder.errors import BuildError
-from compiler.builder.step import FINALLY, OUT, TRIGGERS, Block, Exits, Graph, Step, as_step, edge, plain
+from compiler.builder.step import TRIGGERS, Block, Exits, Graph, Step, as_step, edge, plain
 from compiler.builder.step import Sequence as InTurn
 from compiler.document import BLOCKS_MAX, FORMAT, ID_PATTERN
+from compiler.wiring import FINALLY, OUT
 
 _VARIABLE: Final = re.compile(r"\$\.([^.\[\]]+)")
 

@@ -12,7 +12,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from typing import Any
 
-from compiler.builder.step import OUT, Block, Exit, edge
+from compiler.builder.step import Block, Exit, edge
+from compiler.wiring import OUT
 
 
 class Scope:
@@ -122,26 +123,22 @@ def edges_of(scope: Scope) -> list[dict[str, Any]]:
     """Return the edges of all blocks of the scope and of the scopes in it, in the order in which they were made."""
     edges: list[dict[str, Any]] = []
     for item in scope.items:
-        if isinstance(item, Junction):
-            for way in item.ways:
-                edges += edges_of(way)
-        elif isinstance(item, Node):
+        if isinstance(item, Node):
             direct = _direct(item)
             sources = [end for one in direct for end in one.exits()] if direct else [scope.entry]
             edges += [edge(source, handle, item.id) for source, handle in dict.fromkeys(sources)]
-            for inner in item.scopes():
-                edges += edges_of(inner)
+        for inner in item.scopes():
+            edges += edges_of(inner)
     return edges
 
 
 def nodes_of(scope: Scope) -> list[Node]:
     nodes: list[Node] = []
     for item in scope.items:
-        if isinstance(item, Junction):
-            for way in item.ways:
-                nodes += nodes_of(way)
-        elif isinstance(item, Node):
-            nodes += [item, *(node for inner in item.scopes() for node in nodes_of(inner))]
+        if isinstance(item, Node):
+            nodes.append(item)
+        for inner in item.scopes():
+            nodes += nodes_of(inner)
     return nodes
 
 

@@ -78,10 +78,6 @@ class Step(Generic[P, R]):
         made.after = tuple(after) if isinstance(after, list | tuple) else (after,)
         return made
 
-    @property
-    def is_async(self) -> bool:
-        return inspect.iscoroutinefunction(self.function)
-
     def _record(self, trace: Trace, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Traced:
         known = trace.steps.setdefault(self.name, self)
         if known.function is not self.function:

@@ -15,13 +15,14 @@ import msgspec
 from compiler.bind import RESERVED
 from compiler.builder.blocks import Start
 from compiler.builder.errors import TraceError, raised, user_place
-from compiler.builder.step import OUT, Block
+from compiler.builder.step import Block
 from compiler.document import BLOCKS_MAX
 from compiler.references import find, normalize, parse
 from compiler.signature import Unfit, write
 from compiler.tracing.graph import Item, Junction, Node, Scope, edges_of, nodes_of
 from compiler.tracing.source import Sources
 from compiler.tracing.values import Condition, Traced, reference, written
+from compiler.wiring import OUT
 
 START: Final = "start"
 _AWAITS: Final = "a workflow function awaits only steps and what weft offers. Await other things inside a step."

@@ -13,14 +13,16 @@ from msgspec import UNSET
 
 from compiler.builder.blocks import Branch, Case, Each, Loop, Set
 from compiler.builder.errors import TraceError
-from compiler.builder.step import BODY, ERROR, FINALLY, OUT
 from compiler.document import SettingsDoc
 from compiler.tracing.graph import Junction, Node, Scope, nodes_of
 from compiler.tracing.trace import Trace, current, finished
 from compiler.tracing.values import Condition, Perhaps, Traced, field_of, kind_of, reference
+from compiler.wiring import BODY, ERROR, FINALLY, OUT
 
 T = TypeVar("T")
 U = TypeVar("U")
+_Async = Callable[[], Coroutine[Any, Any, T]]
+_AsyncOf = Callable[[T], Coroutine[Any, Any, U]]
 
 
 class Failed(Any):  # type: ignore[misc]  # strict forbids Any as a base; it fits any parameter of a step
@@ -53,7 +55,7 @@ _ERROR = {
 @overload
 def each(
     items: Iterable[T],
-    function: Callable[[T], Coroutine[Any, Any, U]],
+    function: _AsyncOf[T, U],
     *,
     one_at_a_time: bool = ...,
     on_error: Literal["fail"] = ...,
@@ -74,41 +76,25 @@ def each(
 
 @overload
 def each(
-    items: Iterable[T],
-    function: Callable[[T], Coroutine[Any, Any, U]],
-    *,
-    on_error: Literal["continue"],
-    **more: Unpack[_EachOptions],
+    items: Iterable[T], function: _AsyncOf[T, U], *, on_error: Literal["continue"], **more: Unpack[_EachOptions]
 ) -> list[U | None]: ...
 
 
 @overload
 def each(
-    items: Iterable[T],
-    function: Callable[[T], U],
-    *,
-    on_error: Literal["continue"],
-    **more: Unpack[_EachOptions],
+    items: Iterable[T], function: Callable[[T], U], *, on_error: Literal["continue"], **more: Unpack[_EachOptions]
 ) -> list[U | None]: ...
 
 
 @overload
 def each(
-    items: Iterable[T],
-    function: Callable[[T], Coroutine[Any, Any, U]],
-    *,
-    on_error: Literal["collect"],
-    **more: Unpack[_EachOptions],
+    items: Iterable[T], function: _AsyncOf[T, U], *, on_error: Literal["collect"], **more: Unpack[_EachOptions]
 ) -> list[U | dict[str, Any]]: ...
 
 
 @overload
 def each(
-    items: Iterable[T],
-    function: Callable[[T], U],
-    *,
-    on_error: Literal["collect"],
-    **more: Unpack[_EachOptions],
+    items: Iterable[T], function: Callable[[T], U], *, on_error: Literal["collect"], **more: Unpack[_EachOptions]
 ) -> list[U | dict[str, Any]]: ...
 
 
@@ -155,51 +141,27 @@ def each(
 
 
 @overload
-def attempt(
-    do: Callable[[], Coroutine[Any, Any, T]],
-    failed: None = None,
-    **more: Unpack[_AttemptOptions],
-) -> T: ...
+def attempt(do: _Async[T], failed: None = None, **more: Unpack[_AttemptOptions]) -> T: ...
 
 
 @overload
-def attempt(
-    do: Callable[[], T],
-    failed: None = None,
-    **more: Unpack[_AttemptOptions],
-) -> T: ...
+def attempt(do: Callable[[], T], failed: None = None, **more: Unpack[_AttemptOptions]) -> T: ...
 
 
 @overload
-def attempt(
-    do: Callable[[], Coroutine[Any, Any, T]],
-    failed: Callable[[Failed], Coroutine[Any, Any, U]],
-    **more: Unpack[_AttemptOptions],
-) -> T | U: ...
+def attempt(do: _Async[T], failed: _AsyncOf[Failed, U], **more: Unpack[_AttemptOptions]) -> T | U: ...
 
 
 @overload
-def attempt(
-    do: Callable[[], Coroutine[Any, Any, T]],
-    failed: Callable[[Failed], U],
-    **more: Unpack[_AttemptOptions],
-) -> T | U: ...
+def attempt(do: _Async[T], failed: Callable[[Failed], U], **more: Unpack[_AttemptOptions]) -> T | U: ...
 
 
 @overload
-def attempt(
-    do: Callable[[], T],
-    failed: Callable[[Failed], Coroutine[Any, Any, U]],
-    **more: Unpack[_AttemptOptions],
-) -> T | U: ...
+def attempt(do: Callable[[], T], failed: _AsyncOf[Failed, U], **more: Unpack[_AttemptOptions]) -> T | U: ...
 
 
 @overload
-def attempt(
-    do: Callable[[], T],
-    failed: Callable[[Failed], U],
-    **more: Unpack[_AttemptOptions],
-) -> T | U: ...
+def attempt(do: Callable[[], T], failed: Callable[[Failed], U], **more: Unpack[_AttemptOptions]) -> T | U: ...
 
 
 def attempt(
@@ -342,9 +304,7 @@ def when(condition: Any, then: None = None, otherwise: None = None, *, id: str |
 
 
 @overload
-def when(
-    condition: Any, then: Callable[[], Coroutine[Any, Any, T]], otherwise: None = None, *, id: str | None = None
-) -> T | None: ...
+def when(condition: Any, then: _Async[T], otherwise: None = None, *, id: str | None = None) -> T | None: ...
 
 
 @overload
@@ -352,25 +312,15 @@ def when(condition: Any, then: Callable[[], T], otherwise: None = None, *, id: s
 
 
 @overload
-def when(
-    condition: Any,
-    then: Callable[[], Coroutine[Any, Any, T]],
-    otherwise: Callable[[], Coroutine[Any, Any, U]],
-    *,
-    id: str | None = None,
-) -> T | U: ...
+def when(condition: Any, then: _Async[T], otherwise: _Async[U], *, id: str | None = None) -> T | U: ...
 
 
 @overload
-def when(
-    condition: Any, then: Callable[[], Coroutine[Any, Any, T]], otherwise: Callable[[], U], *, id: str | None = None
-) -> T | U: ...
+def when(condition: Any, then: _Async[T], otherwise: Callable[[], U], *, id: str | None = None) -> T | U: ...
 
 
 @overload
-def when(
-    condition: Any, then: Callable[[], T], otherwise: Callable[[], Coroutine[Any, Any, U]], *, id: str | None = None
-) -> T | U: ...
+def when(condition: Any, then: Callable[[], T], otherwise: _Async[U], *, id: str | None = None) -> T | U: ...
 
 
 @overload
