@@ -132,7 +132,6 @@ class Binder:
         return Ref(found.key, "env", path=(name,))
 
     def _scope(self, found: Found, parsed: Parsed, reader: Reader, pointer: str) -> Ref | None:
-        """Fields of a container around the reader: by `loop` and `parallel`, or by its name."""
         first = normalize(str(parsed.segments[0]))
         if first in ("loop", "parallel"):
             around = next((c for c in self._around(reader) if self._wiring.kind(c) == first), None)
@@ -209,7 +208,6 @@ class Binder:
     def _placed(
         self, block: str, path: Segments, strict: bool, found: Found, parsed: Parsed, reader: Reader, pointer: str
     ) -> Ref | None:
-        """See the module text."""
         default = parsed.default
         read = partial(
             Ref, found.text, "block", node=self._places.node[block], path=path, default=default, strict=strict
@@ -265,8 +263,7 @@ class Binder:
             self._report.add("reference_may_be_skipped", pointer, message, hint=hint, block=reader.block)
 
     def _positions(self, reader: Reader) -> dict[str, str | None]:
-        """Return, by container around the reader, the block there that holds it, or None if it stands before
-        them all."""
+        """Return the block that holds the reader by container around it; None if it stands before all blocks."""
         if reader.container == ROOT:
             return {ROOT: reader.block}
         positions: dict[str, str | None] = {}
@@ -340,7 +337,6 @@ class Binder:
             self._report.add("reference_unknown", pointer, message, hint=hint, block=reader.block)
 
     def guess_alone(self, found: Found, reader: Reader, pointer: str) -> None:
-        """The same for a name without a field, `<frist>`."""
         if self._guesses >= GUESSES_MAX or not self._is_plain(found, 4, fields=0):
             return
         self._guesses += 1
@@ -351,7 +347,6 @@ class Binder:
             self._report.add("reference_unknown", pointer, message, hint=hint, block=reader.block)
 
     def _computes(self, found: Found, path: Segments, reader: Reader, pointer: str) -> None:
-        """Report an operator in what follows the name of a block."""
         text = found.text.partition("??")[0]
         operator = _OPERATOR.search(text)
         operators = [_OPERATOR.search(part) for part in path if isinstance(part, str)]
@@ -377,8 +372,7 @@ class Binder:
         return True
 
     def _is_plain(self, found: Found, letters_min: int, fields: int = 1) -> bool:
-        """Return whether it is a name followed by at least `fields` fields. With 0 a name alone counts if it has no
-        blanks."""
+        """Return whether it is a name followed by at least `fields` fields; a name alone may have no blanks."""
         parsed = parse(found.text)
         if found.env or parsed is None or len(parsed.segments) < 1 + fields:
             return False
@@ -390,7 +384,6 @@ class Binder:
         return self._lookup(parsed.segments)[0] is None
 
     def _meant(self, found: Found) -> str:
-        """`Did you mean <start.n>?`, or nothing."""
         if self._guesses >= GUESSES_MAX:
             return ""
         self._guesses += 1
@@ -415,7 +408,6 @@ class Binder:
             self._report.add("reference_default_invalid", pointer, message, block=reader.block)
 
     def _around(self, reader: Reader) -> tuple[str, ...]:
-        """Containers around the reader, innermost first."""
         chain = self._chains.get(reader.container)
         if chain is None:
             chain = (reader.container, *self._wiring.above(reader.container))

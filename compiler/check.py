@@ -96,7 +96,6 @@ def pointer_to(block: str, *parts: str) -> str:
 
 
 def _input_schema(wiring: Wiring, report: Report) -> bool:
-    """Return whether there is an input schema without errors; report an error in it."""
     schema = wiring.document.input
     problem = schema_error(msgspec.json.encode(schema)) if schema else None
     if problem:
@@ -380,5 +379,4 @@ def _check_key(text: str, pointer: str, report: Report) -> None:
 
 
 def _differs(schema: Any, value: Any) -> bool:
-    """Return whether it is of another type, whatever the values of references in it. 3.0 is an integer."""
     return isinstance(schema, dict) and not (is_open(value) or isinstance(value, float) or admits(schema, value))

@@ -140,7 +140,6 @@ def _cleanup_timeout_ms(seconds: float) -> int:
 
 
 def _flows(wiring: Wiring) -> dict[str, Flow]:
-    """Return the flow of each reached container, ROOT included."""
     containers = [
         container
         for container in wiring.children
@@ -150,7 +149,6 @@ def _flows(wiring: Wiring) -> dict[str, Flow]:
 
 
 def _source_pointer(pointer: str, pointers: Mapping[str, str]) -> str:
-    """Return the pointer into the submitted document for one into the imported document."""
     parts = pointer.split("/", 3)
     moved = pointers.get("/".join(parts[:3]))
     return pointer if moved is None else moved

@@ -278,8 +278,7 @@ def decode(value: dict[str, Any], limits: Limits, report: Report) -> Document:
 
 
 def _is_about_depth(error: Exception) -> bool:
-    """Return whether the error is about the depth of JSON. orjson words it one way when reading and another when
-    writing."""
+    """orjson words an error about the depth in one way when reading and in another when writing."""
     text = str(error).lower()
     return "depth limit" in text or "recursion" in text
 
@@ -394,7 +393,6 @@ def _edges(value: Any, limits: Limits, report: Report) -> list[EdgeDoc]:
 
 
 def _convert(value: Any, kind: Any, pointer: str, report: Report, block: str | None = None) -> Any:
-    """`value` as `kind`, or None (reported)."""
     try:
         return msgspec.convert(value, kind)
     except msgspec.ValidationError as error:

@@ -73,7 +73,6 @@ class Flow:
 
     @cached_property
     def _always(self) -> set[str]:
-        """Blocks that run whenever the container does."""
         after: dict[str, list[str]] = {}
         for target, sources in self._certain_before.items():
             for source in sources:
@@ -82,7 +81,6 @@ class Flow:
 
     @cached_property
     def _branches(self) -> dict[str, dict[str, set[str]]]:
-        """The blocks that can be reached through each handle of each branching block."""
         starts: dict[str, dict[str, set[str]]] = {}
         for edge in self.edges:
             if edge.source in self._branching:

@@ -87,7 +87,6 @@ class Graph:
 
     @cached_property
     def _sorted(self) -> list[str]:
-        """The blocks in order, without those in a cycle and those after one."""
         position = {block: i for i, block in enumerate(self.blocks)}
         missing = {block: len(sources) for block, sources in self.before.items()}
         ready = [i for i, block in enumerate(self.blocks) if not missing[block]]  # ascending numbers are a heap
@@ -138,7 +137,6 @@ class Graph:
         return spans
 
     def _dominators(self) -> dict[str, str]:
-        """The immediate dominator of each block that is reachable from the entries."""
         entries = set(self.entries)
         found: dict[str, str] = {}
         depth = {_ENTRY: 0}

@@ -46,10 +46,7 @@ class Rewritten(Struct, frozen=True):
 
 
 class Piece(Struct, frozen=True):
-    """A stretch of source that holds references: one in code or template text, or all those of one quoted text.
-
-    `start:end` is the reference itself, or the quoted text with its quotes.
-    """
+    """A stretch of source that holds references: one in code or template text, or a quoted text with all of its own."""
 
     where: Where
     start: int
@@ -88,7 +85,6 @@ def replaced(source: str, pieces: Iterable[Piece], braces: str, quoted: Callable
 
 
 def references(source: str, known: Callable[[Found], bool]) -> list[tuple[Where, Found]]:
-    """Yield the references of `source` for which `known` is true, with their positions."""
     return [(piece.where, found) for piece in scan(source, known) for found in piece.found]
 
 

@@ -1,5 +1,4 @@
-"""Node keys: which node, in which iteration and branch.  `send@review#5/fan[2]` is the only text form, parsed only
-here.
+"""Node keys: which node, in which iteration and branch. Their text, `send@review#5/fan[2]`, is parsed only here.
 
 A *path* is the chain of open scopes from the root: `((region, index), ...)`; `()` is the root scope. `index` is the
 iteration of a loop or the branch of a parallel. A *key* is `(path, node)`, `node` being the plan-wide node number.

@@ -46,8 +46,7 @@ def problem_of(schema: Any) -> str | None:
 
 
 def _of_keyword(keyword: str, value: Any) -> tuple[str | None, Iterator[tuple[str, Any]]]:
-    """Return a description of the right value if it is wrong, and the schemas in it. Other keywords may have
-    any value."""
+    """Return what the value must be if it is wrong, and the schemas in it. Other keywords may have any value."""
     nothing: Iterator[tuple[str, Any]] = iter(())
     if keyword in _ONE:
         return None, iter([("", value)])

@@ -1,6 +1,5 @@
 """Needs of blocks: every reference in their params and policy, bound, with their JavaScript checked for syntax; and the
-environment names, stored secrets and connections that a document names.
-"""
+environment names, stored secrets and connections that a document names."""
 
 from __future__ import annotations
 
@@ -175,7 +174,6 @@ class Gatherer:
             self._report.add("expression_invalid", where, message, block=reader.block)
 
     def _syntax(self, source: str, kind: CodeKind, where: str) -> str | None:
-        """Return the syntax error, or None if it parses, or too much was checked already."""
         key = (kind, source)
         if key not in self._checked:
             if len(self._checked) >= self._limits.blocks * SOURCES_PER_BLOCK_MAX:
@@ -217,7 +215,6 @@ def declares(source: str, name: str) -> bool:
 
 @lru_cache(maxsize=4)  # a program is asked about once for each name in it
 def _uses(source: str) -> tuple[Counter[str], Counter[str]]:
-    """Count each word, and each `${NAME}`, in the source."""
     return Counter(_WORD.findall(source)), Counter(ENV.findall(source))
 
 
@@ -240,8 +237,8 @@ def _unescaped(part: str) -> str:
 def environment_names(
     document: Mapping[str, Any], catalog: Catalog, known: Collection[str] = frozenset()
 ) -> dict[str, list[str]]:
-    """Return the ids of the blocks with `${NAME}` in a param or in skip_if, by name, in document order. `known` are the
-    names that are set here; another name counts if it is written as environment names are. Never raises."""
+    """Return the ids of the blocks that read `${NAME}`, by name, in document order. `known` are the names that are set
+    here; another name counts if it is written as environment names are. Never raises."""
     names: dict[str, list[str]] = {}
     blocks = document.get("blocks")
     for block_id, block in blocks.items() if isinstance(blocks, dict) else ():
@@ -324,9 +321,7 @@ Place = tuple[str, str]  # the pointer in the params, and the name
 
 
 def missing_connections(document: Any, catalog: Catalog, known: Collection[str]) -> list[Diagnostic]:
-    """Return a warning for each name that is not in `known`. `document` is of weft/1; errors in its form are
-    ignored.
-    """
+    """Return a warning for each name that is not in `known`. Errors in the form of the document are ignored."""
     report = Report()
     blocks = document.get("blocks") if isinstance(document, dict) else None
     for id, block in blocks.items() if isinstance(blocks, dict) else ():

@@ -270,7 +270,6 @@ class Plan(Struct, frozen=True, omit_defaults=True, dict=True):
         return any(region.kind == "cleanup" for region in self.regions)
 
     def in_cleanup(self, path: Iterable[tuple[int, int]]) -> bool:
-        """Return whether the scope lies in a cleanup, at any depth."""
         return self.has_cleanup and any(self.regions[region].kind == "cleanup" for region, _ in path)
 
     @cached_property
@@ -342,7 +341,6 @@ class Plan(Struct, frozen=True, omit_defaults=True, dict=True):
         return {region.id: number for number, region in enumerate(self.regions) if number}
 
     def node(self, number: int) -> Node:
-        """The node with this plan-wide number."""
         return self.nodes[number]
 
     def node_index(self, node_id: str) -> int | None:

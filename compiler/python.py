@@ -29,7 +29,6 @@ def rewrite(source: str, known: Collection[str]) -> Rewritten:
 
 
 def references(source: str, known: Callable[[Found], bool]) -> list[tuple[Where, Found]]:
-    """Yield the references of `source` for which `known` is true, with their positions."""
     return [(piece.where, found) for piece in scan(source, known) for found in piece.found]
 
 

@@ -26,9 +26,7 @@ _BLANKS = re.compile(r"[\s.]+")
 
 
 class Found(Struct, frozen=True):
-    """A candidate. `text` is what stands between the brackets; `start:end` spans the whole thing in the searched
-    text.
-    """
+    """A candidate. `text` stands between its brackets; `start:end` spans all of it in the searched text."""
 
     text: str
     start: int
@@ -74,8 +72,7 @@ def parse(text: str) -> Parsed | None:
 
 
 def normalize(name: str) -> str:
-    """Return a name as it is compared: lower case, blanks and dots removed. `Draft v1.2` and `<draftv12>` are
-    the same."""
+    """Return a name as it is compared: `Draft v1.2` and `<draftv12>` are the same."""
     return unblanked(name).lower()
 
 
@@ -84,9 +81,7 @@ def unblanked(name: str) -> str:
 
 
 def texts(params: Any, code: Collection[str]) -> Iterator[tuple[str, str, bool]]:
-    """(JSON pointer, text, is it code) of every text value in `params`, depth first in document order. `code` holds
-    pointers.
-    """
+    """(JSON pointer, text, is it in `code`) of every text value in `params`, depth first in document order."""
     stack: list[tuple[str, Any]] = [("", params)]
     while stack:
         pointer, value = stack.pop()

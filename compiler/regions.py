@@ -36,9 +36,7 @@ _END = {"while": ("condition", "max"), "until": ("condition", "max"), "do_while"
 
 
 class Layout(Struct, frozen=True):
-    """`containers[i]` is the container of region i, ROOT first; `first[i]` its first node. `blocks[i]` in plan
-    order.
-    """
+    """`containers[i]` is the container of region i, ROOT first, `first[i]` its first node, `blocks[i]` its blocks."""
 
     containers: list[str]
     blocks: list[list[str]]
@@ -213,7 +211,6 @@ def _sentinels(layout: Layout, block: BlockDoc, kind: str, out: list[Edge], need
 
 
 def _group(wiring: Wiring, block: BlockDoc, groups: Mapping[str, int]) -> int:
-    """Return its own group, or that of the innermost container around it that has one."""
     at = block
     while at.policy.group is None and wiring.around(at.id) != ROOT:
         at = wiring.blocks[wiring.around(at.id)]

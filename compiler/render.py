@@ -208,7 +208,6 @@ def _counted(number: int, noun: str) -> str:
 
 
 def _quoted(text: str) -> str:
-    """A DOT string on one line."""
     escaped = " ".join(text.split()).replace("\\", "\\\\").replace('"', '\\"')
     return f'"{escaped}"'
 

@@ -222,8 +222,8 @@ def _checker(schema: bytes) -> Checker:
 
 @functools.lru_cache(maxsize=64)
 def schema_error(schema: bytes) -> str | None:
-    """Return the reason why these JSON bytes are not a usable JSON Schema, or None if they are one. References must
-    lead to places in the schema itself: nothing is fetched."""
+    """Return the reason why these JSON bytes are not a usable JSON Schema, or None. References must lead to places in
+    the schema itself: nothing is fetched."""
     if len(schema) > SCHEMA_BYTES_MAX:
         return f"it has {len(schema):,} bytes; the limit is {SCHEMA_BYTES_MAX:,}"
     value = msgspec.json.decode(schema)
@@ -237,7 +237,6 @@ def schema_error(schema: bytes) -> str | None:
 
 
 def _parts(schema: Any) -> Iterator[dict[str, Any]]:
-    """Yield the objects in it, except values."""
     stack = [schema]
     while stack:
         part = stack.pop()
@@ -297,7 +296,6 @@ def _validator_class() -> type[Validator]:
 
 
 def _problems(error: ValidationError, schema: dict[str, Any]) -> Iterator[Problem]:
-    """`schema`: of all params."""
     path = list(error.absolute_path)
     pointer = "".join(f"/{escape(str(part))}" for part in path)
     field = str(path[0]) if path else None

@@ -50,7 +50,6 @@ class Wiring(Struct):
         return called(self.document.blocks[block_id], self.specs[block_id])
 
     def kind(self, container: str) -> str | None:
-        """`loop` or `parallel`; None for ROOT, cleanups and blocks."""
         spec = self.specs.get(container)
         return spec.container if spec is not None else None
 
@@ -130,8 +129,7 @@ def _set_apart(wiring: Wiring, container: str, starts: list[str], targets: list[
 
 
 def too_many_triggers(wiring: Wiring, limits: Limits, report: Report) -> bool:
-    """Report too many triggers, and return True: checking every one of them, or storing the document, would take too
-    long."""
+    """Report too many triggers and return True: checking every one of them would take too long."""
     triggers = [block_id for block_id in wiring.blocks if (spec := wiring.specs[block_id]) is not None and spec.trigger]
     most = limits.trigger_blocks // max(1, len(wiring.blocks))
     if len(triggers) <= max(1, most):
@@ -145,9 +143,7 @@ def too_many_triggers(wiring: Wiring, limits: Limits, report: Report) -> bool:
 
 
 def choose_trigger(wiring: Wiring, wanted: str | None, report: Report) -> None:
-    """Set `trigger` and `reached`; report blocks that no trigger leads to. Without a trigger everything counts as
-    reached.
-    """
+    """Set `trigger` and `reached`, all blocks without a trigger; report blocks that no trigger leads to."""
     triggers: list[str] = []
     for block_id in wiring.blocks:
         spec = wiring.specs[block_id]
@@ -178,9 +174,8 @@ def handles_of(spec: BlockSpec, params: Mapping[str, object]) -> tuple[str, ...]
 def _containment(
     blocks: Mapping[str, BlockDoc], specs: Mapping[str, BlockSpec | None], limits: Limits, report: Report
 ) -> tuple[dict[str, str], set[str]]:
-    """Return the container of each block, and the blocks that are left out: disabled ones, their contents, and those
-    with no valid place.
-    """
+    """Return the container of each block, and the blocks that are left out: disabled ones and their contents, and
+    those with no valid place."""
     parent: dict[str, str] = {}
     for block_id, block in blocks.items():
         parent[block_id] = _parent_of(block, blocks, specs, report)

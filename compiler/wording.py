@@ -71,7 +71,6 @@ def of_field(said: str, name: str, patterns: Mapping[str, str]) -> str:
 
 
 def title_of(schema: Mapping[str, Any], name: str) -> str:
-    """Return the title of a param in the form."""
     properties = schema.get("properties")
     param = properties.get(name) if isinstance(properties, Mapping) else None
     title = param.get("title") if isinstance(param, Mapping) else None
@@ -84,8 +83,7 @@ def is_blank(value: Any) -> bool:
 
 
 def place(schema: Mapping[str, Any], path: Sequence[str | int]) -> tuple[str, bool]:
-    """Return the form's name for the param at this path, such as `Cases, item 2, Id`, and whether it is
-    required there."""
+    """Return the form's name for the param, such as `Cases, item 2, Id`, and whether it is required there."""
     names: list[str] = []
     required = False
     options: list[Any] = [schema]
@@ -105,8 +103,7 @@ def place(schema: Mapping[str, Any], path: Sequence[str | int]) -> tuple[str, bo
 
 
 def closest_errors(error: ValidationError) -> Iterator[ValidationError]:
-    """Yield the errors of a value that fits none of several schemas: those of the first schema for values of
-    its type."""
+    """Yield the errors by the first of several schemas that is for values of this type, if the value fits none."""
     kinds: dict[Any, list[ValidationError]] = {}
     for inner in error.context or ():
         kinds.setdefault(inner.relative_schema_path[0], []).append(inner)
@@ -117,7 +114,6 @@ def closest_errors(error: ValidationError) -> Iterator[ValidationError]:
 
 
 def sentence(error: ValidationError, name: str) -> str:
-    """Return one error as a sentence about `name`."""
     rule: Any = error.validator
     limit: Any = error.validator_value
     if rule == "pattern" and limit == FILLED:
@@ -159,7 +155,6 @@ def _shown(value: Any) -> str:
 
 
 def _alternatives(schema: Any) -> Iterator[Mapping[str, Any]]:
-    """Yield the schema and its alternatives, at any depth."""
     if isinstance(schema, Mapping):
         yield schema
         for keyword in ("oneOf", "anyOf", "allOf"):

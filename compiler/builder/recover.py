@@ -139,7 +139,6 @@ class _Document:
         return Call(Workflow, [name, *steps], named | _finally(cleanup) | ({"more": more} if more else {}))
 
     def steps(self, region: str | None, odd: set[str | None]) -> tuple[list[Call], list[Call]]:
-        """Return the steps of the root or of a container, and those of its cleanup."""
         if region not in odd:
             try:
                 return _Region(self, region, odd).steps()
@@ -177,7 +176,6 @@ class _Region:
         self._depth = 0
 
     def steps(self) -> tuple[list[Call], list[Call]]:
-        """Return the steps of the region, and those of its cleanup."""
         graph, region = self._graph, self._region
         notes = [one for one in graph.inside.get(region, []) if graph.blocks[one]["type"] == "note"]
         if region is not None:
@@ -306,7 +304,6 @@ def _one(steps: list[Call]) -> Any:
 
 
 def _put_ways(call: Call, on: dict[str, Any]) -> None:
-    """Put the steps after exits into the cases of a branch, else into `on`."""
     if call.cls is Branch:
         cases = {case.args[0]: case for case in call.args}
         if len(cases) == len(call.args):

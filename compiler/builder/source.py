@@ -68,7 +68,6 @@ class _Module:
         return parts(f",\n{inner}", f"\n{inner}", f",\n{_INDENT * indent}")
 
     def _parts(self, value: Any, hint: str, write: Callable[[Any, int, str], str]) -> Callable[[str, str, str], str]:
-        """Return a function that joins the parts of `value`, with the text between, before and after them."""
         match value:
             case Call():
                 self.names.add(value.cls.__name__)

@@ -83,8 +83,6 @@ POLICY: Final = ("on_lost", "cache", "limit", "group", "runner", "skip_if")
 
 
 class Site(Protocol):
-    """The interface for building steps: see `workflow.py`."""
-
     def id_of(self, block: Block) -> str: ...
 
     def add(self, block: Block, behind: Exits, parent: str | None) -> str: ...
@@ -99,7 +97,6 @@ class Step(ABC):
         self.place = _place()
 
     def inner(self) -> Iterable[Step]:
-        """Steps inside this one, in the order of the document."""
         return ()
 
     @abstractmethod
@@ -202,7 +199,6 @@ class Block(Step):
         return left
 
     def _handles(self) -> list[str]:
-        """The exits that are used, in order."""
         if (named := EXITS.get(self.type)) is not None:
             known = named(self.params)
         elif self.type == "approval" and self.on:
@@ -324,7 +320,6 @@ def _place() -> str:
 
 
 def edge(source: str, handle: str, target: str) -> dict[str, Any]:
-    """Return a connection of a document."""
     return {"source": source, "target": target} | ({} if handle == OUT else {"handle": handle})
 
 

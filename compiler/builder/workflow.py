@@ -98,7 +98,6 @@ def as_workflow(value: Any, name: str | None = None) -> Workflow:
 
 
 def _blocks(step: Step) -> Iterator[Block]:
-    """In the order of the document."""
     stack = [step]
     while stack:
         step = stack.pop()

@@ -267,7 +267,6 @@ class _Import:
         return self._blocks.get(block_id) if isinstance(block_id, str) else None
 
     def _ways(self, source: SimBlock, target: SimBlock, handle: str) -> list[str]:
-        """Return our handles for one of Sim's."""
         if handle == "error":
             return ["error"]
         if source.id in self._foreign:
@@ -350,7 +349,6 @@ class _Import:
         return out
 
     def _targets(self, router: SimBlock) -> list[dict[str, Any]]:
-        """The legacy router's routes: the blocks its edges lead to."""
         serialized = "connections" in self._source
         raw_edges = self._source.get("connections" if serialized else "edges")
         targets: dict[str, None] = {}

@@ -66,7 +66,6 @@ def _model(named: str, block: Settings) -> str:
 
 
 def _served(endpoint: str, model: str, block: Settings) -> str:
-    """Return a model whose endpoint the operator has to set."""
     hint = f"Start the server with WEFT_MODEL_{endpoint.upper()}=<URL>."
     block.lose(f"Its model is served by {endpoint}.", hint)
     return f"{endpoint}:{model}"

@@ -166,9 +166,7 @@ _DEFAULTED: Final = frozenset({"slack", "gmail", "google_sheets", "discord", "te
 def connector(
     kind: str, settings: Mapping[str, Any], texts: Texts, catalog: Catalog | None
 ) -> tuple[str, dict[str, Any], list[Loss]] | None:
-    """Return our type, our params, and the losses, or None if no operation of a connector in the catalog does
-    the same.
-    """
+    """Return our type, our params, and the losses, or None if no operation in the catalog does the same."""
     service = service_of(kind)
     spec = None if catalog is None else catalog.get(f"connector.{service}")
     operation = _operation(service, settings)
@@ -306,7 +304,6 @@ def _free_name(name: str, taken: Collection[str]) -> str:
 
 
 def foreign(kind: str, name: str) -> tuple[str, dict[str, Any], list[Loss]]:
-    """(our type, our params, what was lost)."""
     loss = Loss("It is not imported. A block that fails is in its place.", advice(kind))
     return "function", stand_in(f'The {title_of(kind)} block "{name}"', "Sim", advice(kind)), [loss]
 

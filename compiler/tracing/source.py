@@ -59,8 +59,7 @@ class Sources:
             frame = frame.f_back
 
     def _protections(self, code: CodeType) -> list[tuple[int, int, str]]:
-        """Return the first and last line of each part of the function inside `try`, and the message for a call
-        there."""
+        """Return the lines of each part of the function inside `try`, and the message for a call there."""
         if code not in self._protected:
             node = self.function(code)
             self._protected[code] = [] if node is None else list(_protections_of(node))
@@ -127,7 +126,6 @@ class _Reading:
                 self._check_called(one)
 
     def _check_called(self, call: ast.Call) -> None:
-        """Follow the call into the functions to which it passes traced values."""
         arguments = [*call.args, *(keyword.value for keyword in call.keywords)]
         if self._is_of_weft(call.func):
             for argument in arguments:
@@ -144,7 +142,6 @@ class _Reading:
             self._follow(call.func, given)
 
     def _follow(self, function: ast.expr, given: Callable[[_Function], frozenset[str]]) -> None:
-        """Check the function that is written here or has this name."""
         node = self._nested.get(function.id) if isinstance(function, ast.Name) else None
         node = function if isinstance(function, ast.Lambda) else node
         called, around = self._function, self if node is not None else None
@@ -169,7 +166,6 @@ class _Reading:
                 return False
 
     def _is_step(self, function: ast.expr) -> bool:
-        """A step, also `step.with_options(...)`, or a workflow?"""
         if isinstance(function, ast.Call) and isinstance(function.func, ast.Attribute):
             return function.func.attr == "with_options" and self._is_step(function.func.value)
         return type(self._value_of(function)).__module__ in ("compiler.tracing.steps", "compiler.tracing.workflow")
@@ -202,7 +198,6 @@ def _functions_in(file: str) -> dict[tuple[str, int], list[_Function]]:
 
 
 def _own(function: _Function) -> Iterator[ast.AST]:
-    """Return all nodes of the function, without those inside its functions and classes."""
     stack: list[ast.AST] = [function.body] if isinstance(function, ast.Lambda) else list(reversed(function.body))
     while stack:
         node = stack.pop()
@@ -272,7 +267,6 @@ def _without_default(function: _Function) -> frozenset[str]:
 
 
 def _names_of(function: Callable[..., Any]) -> dict[str, Any]:
-    """Return the global names, and those of the functions around it."""
     plain = inspect.unwrap(function)
     names = dict(getattr(plain, "__globals__", {}))
     for name, cell in zip(plain.__code__.co_freevars, getattr(plain, "__closure__", None) or (), strict=False):

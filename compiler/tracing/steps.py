@@ -117,8 +117,6 @@ class Step(Generic[P, R]):
 
 
 class _Decorator(Protocol):
-    """`@step(...)` with options."""
-
     @overload
     def __call__(self, function: _WithContext[P, R], /) -> Step[P, R]: ...
 
@@ -171,7 +169,6 @@ def step(
 
 
 def _policy_of(options: _Policy) -> dict[str, Any]:
-    """Return the `policy` of a block. Raises TraceError."""
     if wrong := [name for name in options if name not in _Policy.__annotations__]:
         raise TypeError(f"a step has no option {wrong[0]!r}, but {', '.join(_Policy.__annotations__)}")
     retries, timeout, cache = options.get("retries"), options.get("timeout"), options.get("cache")
@@ -205,7 +202,6 @@ def _result_schema(signature: Signature) -> dict[str, Any]:
 
 
 def _is_traced(value: Any) -> bool:
-    """Return whether it holds a traced value, or a text with a reference."""
     stack = [value]
     while stack:
         one = stack.pop()

@@ -116,7 +116,6 @@ class Trace:
         return node
 
     def join(self, junction: Junction) -> None:
-        """Add a junction to the current scope."""
         self._place(junction, False)
 
     def plain(self, value: Any, node: Node) -> Any:
@@ -143,7 +142,6 @@ class Trace:
         return made
 
     def document(self) -> dict[str, Any]:
-        """`blocks` and `edges`."""
         nodes = self._left_out(nodes_of(self.root))
         self._check_names(nodes)
         return {"blocks": {node.id: node.document() for node in (self.start, *nodes)}, "edges": edges_of(self.root)}
@@ -280,7 +278,6 @@ def finished(function: Callable[..., Any], returned: Any) -> Any:
 
 
 def _line_in(function: Callable[..., Any], trace: TracebackType | None) -> tuple[str, int] | None:
-    """The last place of the traceback in the file of `function`."""
     code = getattr(inspect.unwrap(function), "__code__", None)
     place = None
     while code is not None and trace is not None:

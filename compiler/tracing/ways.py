@@ -396,7 +396,6 @@ def _or_null(value: Traced) -> str:
 
 
 def _first(trace: Trace, name: str, values: list[str], schema: dict[str, Any], behind: Junction) -> Any:
-    """A block that has the value of the way that the run took; without readers it is left out."""
     node = trace.add(name, Set(first=values) if values else Set(None), items=[behind], is_plain=True)
     node.needed = False
     node.joins = True
