@@ -110,6 +110,8 @@ def is_model(type: Any) -> bool:
 
 
 def _schema_of_model(type: Any) -> dict[str, Any]:
+    if isinstance(own := getattr(type, "json_schema", None), dict):
+        return own
     if not is_model(type):
         raise NotImplementedError  # the hooks of msgspec refuse a type by this error
     schema: dict[str, Any] = type.model_json_schema()
@@ -209,13 +211,8 @@ class Signature(Struct, frozen=True):
 
     @property
     def params(self) -> dict[str, Any]:
-        """A JSON Schema of type object, closed."""
-        return {
-            "type": "object",
-            "additionalProperties": False,
-            "required": [one.name for one in self.parameters if one.required],
-            "properties": {one.name: one.schema for one in self.parameters},
-        }
+        required = [one.name for one in self.parameters if one.required]
+        return object_of({one.name: one.schema for one in self.parameters}, required)
 
     def arguments(self, params: Mapping[str, Any]) -> dict[str, Any]:
         """Return params (JSON) converted to the types; those that have a default may be missing, or null unless their
@@ -334,21 +331,30 @@ def _hints(function: Callable[..., Any], name: str, wanted: Collection[str]) -> 
 
 
 def _of_field(name: str, type: Any, order: int, about: str) -> dict[str, Any]:
-    """Return a schema with the hints of the form."""
+    """Return the schema of a parameter, by its annotation and its line of the docstring."""
+    own = next((one for one in _extras(type) if isinstance(one, Param)), Param())
+    weft = "secret" if own.secret else "literal" if own.literal else ""
+    keywords = {"title": own.title or words_of(name), "description": own.description or about, "x-weft": weft}
+    hints = {"order": order, "widget": own.widget, "rows": own.rows, "advanced": own.advanced}
     schema = schema_of(type)
-    said = next((one for one in _extras(type) if isinstance(one, Param)), Param())
-    schema["title"] = said.title or words_of(name)
-    if said.description or about:
-        schema["description"] = said.description or about
-    if said.secret or said.literal:
-        schema["x-weft"] = "secret" if said.secret else "literal"
-    hints = {"order": order, "widget": said.widget or widget_of(schema)}
-    if said.rows:
-        hints["rows"] = said.rows
-    if said.advanced:
-        hints["advanced"] = True
     _titled(schema)
-    return {**schema, "x-ui": hints}
+    return field_of(schema, _filled(keywords), _filled(hints))
+
+
+def _filled(keywords: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in keywords.items() if value}
+
+
+def field_of(schema: Mapping[str, Any], keywords: Mapping[str, Any], hints: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the schema of a type as that of a param: `keywords` go before its own, `hints` are of the form."""
+    found = {**schema, **keywords}
+    return {**found, "x-ui": {"widget": widget_of(found), **hints}}
+
+
+def object_of(properties: dict[str, Any], required: list[str]) -> dict[str, Any]:
+    """Return the JSON Schema of an object that has these properties alone."""
+    needed = {"required": required} if required else {}
+    return {"type": "object", **needed, "additionalProperties": False, "properties": properties}
 
 
 def _titled(schema: dict[str, Any]) -> None:

@@ -31,22 +31,13 @@ from msgspec import Struct
 
 from compiler.catalog import Finding
 from compiler.schema import schema_error
-from compiler.signature import widget_of
+from compiler.signature import field_of, object_of, schema_of
 from executor.errors import BlockError
 from executor.kernel.values.coerce import coerce, truthy
 
 HANDLE_PATTERN = "^[A-Za-z0-9_.-]{1,128}$"
 FILLED = r"\S"  # the pattern of a text that must not be blank
 SECONDS_MAX = 10 * 366 * 86_400
-
-_KINDS: dict[Any, str] = {
-    str: "string",
-    float: "number",
-    int: "integer",
-    bool: "boolean",
-    dict: "object",
-    list: "array",
-}
 
 
 class Field(Struct, frozen=True):
@@ -124,12 +115,7 @@ class TypedParams:
         names = {name: name.rstrip("_") for name in parts}
         cls._readers = {name: (names[name], part.read) for name, part in parts.items()}
         needed = [names[name] for name, field in cls.declared.items() if field.required]
-        cls.json_schema = {
-            "type": "object",
-            **({"required": needed} if needed else {}),
-            "additionalProperties": False,
-            "properties": {names[name]: part.schema for name, part in parts.items()},
-        }
+        cls.json_schema = object_of({names[name]: part.schema for name, part in parts.items()}, needed)
 
     def __init__(self, params: Mapping[str, Any]) -> None:
         """Raises BlockError(params_invalid)."""
@@ -145,20 +131,14 @@ class _Type:
         options = [one for one in _options(annotation) if one is not NoneType]
         kind = options[0] if len(options) == 1 else Any
         origin = get_origin(kind) or kind
-        self._field, self._nested = field, None
-        keywords: dict[str, Any] = {}
+        whole = get_args(kind)[0] if origin is list and get_args(kind) else kind
+        self._field = field
+        self._nested = whole if isinstance(whole, type) and issubclass(whole, TypedParams) else None
         if origin is Literal:
-            keywords["enum"] = list(get_args(kind))
-        elif isinstance(origin, type) and issubclass(origin, TypedParams):
-            keywords, self._nested = origin.json_schema, origin
-        elif origin in _KINDS and not field.keywords.keys() & {"enum", "anyOf"}:
-            keywords["type"] = _KINDS[origin]
-        of = get_args(kind)
-        if origin is list and of and of[0] is not Any:
-            self._nested = of[0] if issubclass(of[0], TypedParams) else None
-            keywords["items"] = {"type": _KINDS[of[0]]} if self._nested is None else self._nested.json_schema
-        self.schema = {**keywords, **field.keywords}
-        self.schema["x-ui"] = {"widget": widget_of(self.schema), **field.ui}
+            schema: dict[str, Any] = {"enum": list(get_args(kind))}  # in the order of the form; msgspec sorts them
+        else:
+            schema = {} if field.keywords.keys() & {"enum", "anyOf"} else schema_of(kind)
+        self.schema = field_of(schema, field.keywords, field.ui)
         self.read = self._reader(origin)
 
     def _reader(self, origin: Any) -> Callable[[str, Any], Any]:
