@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterable
+from typing import Any, TypeVar
 
 from compiler.catalog import BlockSpec, Case, Finding, Params
 from executor.blocks.types.params import CASE_ID, CASE_TITLE, TypedParams, param
@@ -12,12 +13,21 @@ from executor.kernel.values.coerce import truthy
 from executor.kernel.values.payload import Bound
 
 
-class _Case(TypedParams):
+class Branch(TypedParams):
+    """A way out of a block that chooses one."""
+
     id: str = CASE_ID
     title: str | None = CASE_TITLE
+
+
+C = TypeVar("C", bound=Branch)
+
+
+class _Case(Branch):
     when: Any = param(
         "Condition",
         "A JavaScript expression. Leave empty for else.",
+        order=3,
         widget="code",
         rows=1,
         weft="expression",
@@ -102,38 +112,34 @@ class Condition:
     async def run(self, ctx: Context) -> Done:
         """Output {"case", "title", "result"}; nothing true and no else: case null, result false, and no way is
         taken."""
-        cases = [case for case in ctx.params.get("cases") or () if isinstance(case, dict)]
-        index = await first_true(ctx, cases)
-        case = cases[index] if index is not None else {}
-        route = str(case["id"]) if index is not None else None
-        output: dict[str, Any] = {"case": route, "title": str(case.get("title") or ""), "result": index is not None}
+        params = _Params(ctx.params)
+        case = await first_true(ctx, [(case, case.when) for case in params.cases])
+        route, title = (None, "") if case is None else (case.id, case.title or "")
+        output: dict[str, Any] = {"case": route, "title": title, "result": case is not None}
         if "carry" in ctx.params:
-            carried = ctx.params["carry"]
-            output |= carried if isinstance(carried, dict) else {}
-            output |= {"conditionResult": index is not None, "selectedOption": route}
+            output |= params.carry if isinstance(params.carry, dict) else {}
+            output |= {"conditionResult": case is not None, "selectedOption": route}
         return Done(output, route=route)
 
 
-async def first_true(ctx: Context, cases: list[dict[str, Any]]) -> int | None:
-    """Return the position of the first case that holds, or None. All expressions go to the sandbox in one call; a case
+async def first_true(ctx: Context, cases: Iterable[tuple[C, Any]]) -> C | None:
+    """Return the first case whose expression holds, or None. All expressions go to the sandbox in one call; a case
     after the one that holds does not matter, even if it throws. Raises BlockError, naming the case that threw."""
-    cases = [{**case, "when": _expression(case.get("when"))} for case in cases]
-    bound = [case["when"] for case in cases if isinstance(case["when"], Bound)]
+    asked = [(case, _expression(when)) for case, when in cases]
+    bound = [when for _, when in asked if isinstance(when, Bound)]
     results: list[Any] | None = None
     if len(bound) > 1:
         try:
             results = await ctx.evaluate(bound)
         except BlockError:
             results = None  # one of them threw: find out if an earlier one holds
-    at = 0
-    for position, case in enumerate(cases):
-        when = case["when"]
+    found = iter(results or ())
+    for case, when in asked:
         if isinstance(when, Bound):
-            if truthy(results[at] if results is not None else await _evaluate(ctx, case, when)):
-                return position
-            at += 1
+            if truthy(next(found) if results is not None else await _evaluate(ctx, case, when)):
+                return case
         elif when is None or truthy(when):
-            return position
+            return case
     return None
 
 
@@ -145,13 +151,12 @@ def _expression(when: Any) -> Any:
     return when
 
 
-async def _evaluate(ctx: Context, case: dict[str, Any], when: Bound) -> Any:
+async def _evaluate(ctx: Context, case: Branch, when: Bound) -> Any:
     try:
         return (await ctx.evaluate([when]))[0]
     except BlockError as error:
-        title = case.get("title") or case.get("id")
         raise BlockError(
-            f'Evaluation error in condition "{title}": {error.message}',
+            f'Evaluation error in condition "{case.title or case.id}": {error.message}',
             code=error.code,
             retryable=error.retryable,
             hint=error.hint,

@@ -40,7 +40,7 @@ class ContinueAsNew:
         """Output {"input", "version"} of the new run. Raises the BlockErrors of FurtherRuns.prepare_next."""
         if ctx.prepare_next is None:
             raise invalid("this server cannot start runs from blocks")
-        new = await ctx.prepare_next(ctx.params.get("input"))
+        new = await ctx.prepare_next(_Params(ctx.params).input)
         return Done({"input": orjson.loads(new.input), "version": new.version}, route=None, next=new)
 
 

@@ -10,7 +10,7 @@ import asyncio
 import hashlib
 import logging
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from email.errors import HeaderParseError
 from email.message import EmailMessage
 from email.policy import SMTP
@@ -24,7 +24,7 @@ from executor.blocks.services import Services, services_of
 from executor.blocks.types.connected import CONNECTION, signed_in
 from executor.blocks.types.file_contents import attachments
 from executor.blocks.types.mail import SERVER, Account, account_of, deliver, mailbox, mailboxes
-from executor.blocks.types.params import FILLED, TypedParams, changed, invalid, param, text
+from executor.blocks.types.params import FILLED, TypedParams, changed, invalid, param
 from executor.blocks.vault.connection import Credential
 from executor.kernel.handler.base import Context, Done
 from executor.kernel.values.files import File
@@ -48,7 +48,7 @@ def _check(params: Params) -> tuple[Finding, ...]:
     return (Finding("required", "/connection", "A mail server of the block needs a connection.", hint),)
 
 
-class _Params(TypedParams):
+class EmailParams(TypedParams):
     to: Any = param(
         "To",
         "One address, several separated by commas, or a list.",
@@ -82,7 +82,7 @@ class Email:
         title="Email",
         description="Sends an email as plain text.",
         category="action",
-        params=_Params.json_schema,
+        params=EmailParams.json_schema,
         check=_check,
         effect="write",
         idempotent=False,  # the Message-ID lets a reader recognise a repeat, and many do not
@@ -107,8 +107,8 @@ class Email:
         mail_failed, retryable unless the server refused for good; address_refused; and those of connections."""
         mail = services_of(ctx).mail
         # In a thread: encoding a body of 16 MiB takes a second.
-        compose_mail = partial(compose, ctx.params, mail.sender, ctx.idempotency_key, ctx.now_ms)
-        params = _Params(ctx.params)
+        params = EmailParams(ctx.params)
+        compose_mail = partial(compose, params, mail.sender, ctx.idempotency_key, ctx.now_ms)
         files = await attachments(ctx, params.attachments, "attachments")
         message, recipients = await asyncio.to_thread(compose_mail)
         if files:
@@ -148,15 +148,12 @@ async def post(
     return []
 
 
-def compose(
-    params: Mapping[str, Any], sender: str, idempotency_key: str, now_ms: int
-) -> tuple[EmailMessage, list[str]]:
+def compose(params: EmailParams, sender: str, idempotency_key: str, now_ms: int) -> tuple[EmailMessage, list[str]]:
     """Return the mail, and the bare addresses it goes to. Raises BlockError(params_invalid), also for line breaks in
     heads."""
-    senders = [mailbox(text(params, "from") or sender, "from")]
-    to, copies = mailboxes(params.get("to"), "to"), mailboxes(params.get("cc"), "cc")
-    subject = text(params, "subject") or ""
-    if "\r" in subject or "\n" in subject:
+    senders = [mailbox(params.from_ or sender, "from")]
+    to, copies = mailboxes(params.to, "to"), mailboxes(params.cc, "cc")
+    if "\r" in params.subject or "\n" in params.subject:
         raise invalid("subject must be one line")
     if not to:
         raise invalid("to is empty")
@@ -169,11 +166,10 @@ def compose(
         message["To"] = _joined(to)
         if copies:
             message["Cc"] = _joined(copies)
-        message["Subject"] = subject
+        message["Subject"] = params.subject
         message["Date"] = formatdate(now_ms / 1000)
         message["Message-ID"] = f"<{digest}@{senders[0][1].rpartition('@')[2]}>"
-        body = params.get("body")
-        message.set_content("" if body is None else render(body))
+        message.set_content("" if params.body is None else render(params.body))
     except (ValueError, HeaderParseError, *_TRIPS) as error:
         raise invalid(f"the mail could not be created: {error}") from None
     return message, list(dict.fromkeys(address for _, address in [*to, *copies]))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from msgspec import json
 
@@ -14,12 +14,11 @@ from executor.blocks.sandbox import Language
 from executor.blocks.sandbox.exchange import PLACE
 from executor.blocks.services import call_elsewhere, services_of
 from executor.blocks.types.file_contents import with_contents
-from executor.blocks.types.params import FILLED, TypedParams, invalid, param, seconds
+from executor.blocks.types.params import FILLED, TypedParams, invalid, param
 from executor.errors import BlockError
 from executor.kernel.handler.base import Context, Done
 from executor.kernel.values.payload import Bound
 
-_DEFAULT_S = 5
 _LOOK_S = 0.5
 _STDOUT_SHOWN = 500
 _NAMES: Final[Mapping[Language, str]] = {"javascript": "JavaScript", "python": "Python"}
@@ -40,13 +39,14 @@ def _check(params: Params) -> tuple[Finding, ...]:
 
 
 class _Params(TypedParams):
-    code: str = param(
+    code: Any = param(
         "Code",
         "The body of a function. Return the result; console.log and print write to stdout.",
         required=True,
         widget="code",
         rows=12,
         weft="code",
+        type="string",
         pattern=FILLED,
     )
     language: str = param(
@@ -64,7 +64,7 @@ class _Params(TypedParams):
         exclusiveMinimum=0,
         maximum=60,
     )
-    files: str = param(
+    files: Literal["value", "text", "base64"] = param(
         "Files",
         "What the code has of files that it refers to: also their .text or .base64.",
         default="value",
@@ -90,14 +90,12 @@ class Function:
 
     async def run(self, ctx: Context) -> Done:
         """Raises SandboxError; its hint has the text that the program printed before."""
-        code = ctx.params.get("code")
-        if isinstance(code, str):
-            code = Bound(code, {})
+        params = _Params(ctx.params)
+        code = Bound(params.code, {}) if isinstance(params.code, str) else params.code
         if not isinstance(code, Bound):
             raise invalid("code must be a program")
-        code = await with_contents(ctx, code, ctx.params.get("files") or "value")
-        language: Language = "python" if ctx.params.get("language") == "python" else "javascript"
-        limit_s = seconds(ctx.params, "timeout_s", _DEFAULT_S) or _DEFAULT_S
+        code = await with_contents(ctx, code, params.files)
+        language: Language = "python" if params.language == "python" else "javascript"
         if language == "python":
             await _python_built(ctx)
         try:
@@ -106,7 +104,7 @@ class Function:
                 code,
                 now_ms=ctx.now_ms,
                 seed=ctx.idempotency_key,
-                timeout_ms=round(limit_s * 1000),
+                timeout_ms=round(params.timeout_s * 1000),
                 owner=ctx.run_id,
                 waiting=ctx.queueing,
                 elsewhere=None if ctx.runner == "inline" else partial(_elsewhere, ctx, _NAMES[language]),

@@ -69,41 +69,35 @@ class Loop:
     async def run(self, ctx: Context) -> Sized | Tested:
         """Raises BlockError: loop_limit at the bound, loop_count and loop_items for invalid sizes, params_invalid, and
         the errors of a condition that throws."""
-        return await _again(ctx) if ctx.type == "loop:end" else await _size(ctx)
+        params = _Params(ctx.params)
+        return await _again(ctx, params) if ctx.type == "loop:end" else await _size(ctx, params)
 
 
-async def _size(ctx: Context) -> Sized:
-    params = ctx.params
-    match params.get("mode"):
+async def _size(ctx: Context, params: _Params) -> Sized:
+    match params.mode:
         case "for":
-            return Sized(_bounded(params, to_count(params.get("count"))))
+            return Sized(_bounded(params, to_count(params.count)))
         case "each":
-            items = to_items(params.get("items"))
+            items = to_items(params.items)
             return Sized(_bounded(params, len(items)), items)
         case "while":
-            again = await _holds(ctx)
-            return Sized(_bounded(params, 1) if again else 0)
-        case "until" | "do_while":
+            return Sized(_bounded(params, 1) if await _holds(ctx, params.condition) else 0)
+        case _:
             return Sized(_bounded(params, 1))
-        case mode:
-            raise BlockError(f"unknown loop mode {mode!r}", code="params_invalid", retryable=False)
 
 
-async def _again(ctx: Context) -> Tested:
+async def _again(ctx: Context, params: _Params) -> Tested:
     """`ctx.turn` iterations are done, so it is also the index of the next one. The size was settled at the start:
     `ctx.count`, not the params, which may read something else by now."""
-    mode = ctx.params.get("mode")
     if ctx.broke:
         return Tested(False)
-    if mode in ("for", "each"):
+    if params.mode in ("for", "each"):
         return Tested(ctx.turn < ctx.count)
-    holds = await _holds(ctx)
-    again = not holds if mode == "until" else holds
-    return Tested(again and _bounded(ctx.params, ctx.turn + 1) > ctx.turn)
+    again = await _holds(ctx, params.condition) != (params.mode == "until")
+    return Tested(again and _bounded(params, ctx.turn + 1) > ctx.turn)
 
 
-async def _holds(ctx: Context) -> bool:
-    condition = ctx.params.get("condition")
+async def _holds(ctx: Context, condition: Any) -> bool:
     if isinstance(condition, str) and condition.strip():
         condition = Bound(condition, {})
     if condition is None or isinstance(condition, str):
@@ -121,11 +115,10 @@ async def _holds(ctx: Context) -> bool:
         ) from error
 
 
-def _bounded(params: dict[str, Any], rounds: int) -> int:
+def _bounded(params: _Params, rounds: int) -> int:
     """`rounds`, at most `max`: beyond it the loop fails, or (on_max: exit) ends there."""
-    bound = params.get("max")
-    most = LOOP_MAX_DEFAULT if bound is None or bound == "" else to_count(bound, "max")
-    if rounds > most and params.get("on_max") == "exit":
+    most = LOOP_MAX_DEFAULT if params.max == "" else to_count(params.max, "max")
+    if rounds > most and params.on_max == "exit":
         rounds = most
     if rounds > ITERATIONS_MAX:
         raise BlockError(

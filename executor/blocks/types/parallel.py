@@ -57,14 +57,11 @@ class Parallel:
         """Raises BlockError: loop_limit, loop_count, loop_items, params_invalid."""
         if ctx.type == "parallel:end":
             return Tested(False)
-        match ctx.params.get("mode", "each" if "items" in ctx.params else "count"):
-            case "count":
-                return Sized(_bounded(to_count(ctx.params.get("count"))))
-            case "each":
-                items = to_items(ctx.params.get("items"))
-                return Sized(_bounded(len(items)), items)
-            case mode:
-                raise BlockError(f"unknown parallel mode {mode!r}", code="params_invalid", retryable=False)
+        params = _Params(ctx.params)
+        if (params.mode or ("each" if "items" in ctx.params else "count")) == "count":
+            return Sized(_bounded(to_count(params.count)))
+        items = to_items(params.items)
+        return Sized(_bounded(len(items)), items)
 
 
 def _bounded(branches: int) -> int:

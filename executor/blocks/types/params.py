@@ -89,7 +89,8 @@ class TypedParams:
 
     declared: ClassVar[dict[str, Field]] = {}
     json_schema: ClassVar[dict[str, Any]] = {}
-    _readers: ClassVar[dict[str, tuple[str, Callable[[str, Any], Any]]]] = {}
+    # of each field: the attribute, the param, its reader, its default, and True if it must be there
+    _readers: ClassVar[list[tuple[str, str, Callable[[str, Any], Any], Any, bool]]] = []
 
     def __init_subclass__(
         cls, when: Mapping[str, Sequence[str]] | None = None, shift: int = 0, required: Sequence[str] = ()
@@ -113,15 +114,19 @@ class TypedParams:
         hints = get_type_hints(cls)
         parts = {name: _Type(hints[name], field) for name, field in cls.declared.items()}
         names = {name: name.rstrip("_") for name in parts}
-        cls._readers = {name: (names[name], part.read) for name, part in parts.items()}
+        cls._readers = [
+            (name, names[name], part.read, field.default, field.required and field.default is None)
+            for (name, part), field in zip(parts.items(), cls.declared.values(), strict=True)
+        ]
         needed = [names[name] for name, field in cls.declared.items() if field.required]
         cls.json_schema = object_of({names[name]: part.schema for name, part in parts.items()}, needed)
 
     def __init__(self, params: Mapping[str, Any]) -> None:
         """Raises BlockError(params_invalid)."""
         values = self.__dict__
-        for attribute, (name, read) in self._readers.items():
-            values[attribute] = read(name, params.get(name))
+        for attribute, name, read, default, needed in self._readers:
+            value = params.get(name)
+            values[attribute] = default if value is None and not needed else read(name, value)
 
 
 class _Type:
@@ -283,19 +288,6 @@ def invalid(message: str, hint: str = "") -> BlockError:
     return BlockError(message, code="params_invalid", retryable=False, hint=hint)
 
 
-def seconds(params: Mapping[str, Any], name: str, default: float | None = None) -> float | None:
-    """Return the param as seconds, 0 to ten years; `default` when it is not there. Raises
-    BlockError(params_invalid)."""
-    value = coerce("number", params.get(name))
-    if value is None or value == "":
-        return default
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        raise invalid(f"{name} must be a number of seconds, not {str(value)[:80]!r}")
-    if not 0 <= value <= SECONDS_MAX:
-        raise invalid(f"{name} must be between 0 and {SECONDS_MAX} seconds, it is {value:g}")
-    return float(value)
-
-
 def text(params: Mapping[str, Any], name: str) -> str | None:
     """Return the param as text, or None if it is missing, null or empty. Numbers and booleans are written as JSON."""
     return as_text(name, params.get(name))
@@ -303,7 +295,9 @@ def text(params: Mapping[str, Any], name: str) -> str | None:
 
 def as_text(name: str, value: Any) -> str | None:
     """`text` of a value. `name`: of its param, for messages."""
-    if value is None or value == "":
+    if isinstance(value, str):
+        return value or None
+    if value is None:
         return None
     if isinstance(value, dict | list):
         raise invalid(f"{name} must be text, not {'an object' if isinstance(value, dict) else 'a list'}")

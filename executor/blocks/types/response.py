@@ -48,13 +48,11 @@ class Response:
     async def run(self, ctx: Context) -> Done:
         """Output {"data", "status", "headers"}. Raises BlockError(params_invalid) for a status or header that is not
         HTTP."""
-        status = coerce("integer", ctx.params.get("status", 200))
-        if isinstance(status, bool) or not isinstance(status, int) or not 200 <= status <= 599:
-            raise invalid(f"status must be a whole number from 200 to 599, not {str(status)[:80]!r}")
-        body = ctx.params.get("body")
-        headers = header_texts(ctx.params.get("headers"), _SERVER_OWN)
-        response = {"status": status, "headers": headers, "body": body}
-        return Done({"data": body, "status": status, "headers": headers}, route=None, response=response)
+        params = _Params(ctx.params)
+        if ctx.params.get("status", params.status) is None:  # a reference to nothing must not become a success
+            raise invalid("status must be a whole number from 200 to 599, not null")
+        answer = {"status": params.status, "headers": header_texts(params.headers, _SERVER_OWN)}
+        return Done({"data": params.body, **answer}, route=None, response={**answer, "body": params.body})
 
 
 def header_texts(headers: Any, forbidden: frozenset[str]) -> dict[str, str]:

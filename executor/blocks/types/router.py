@@ -5,19 +5,18 @@ from __future__ import annotations
 from typing import Any
 
 from compiler.catalog import BlockSpec, Case, Finding, Params
-from executor.blocks.types.condition import first_true, named_cases
-from executor.blocks.types.params import CASE_ID, CASE_TITLE, TypedParams, param
+from executor.blocks.types.condition import Branch, first_true, named_cases
+from executor.blocks.types.params import TypedParams, param
 from executor.kernel.handler.base import Context, Done
 from executor.kernel.values.payload import render
 
 
-class _Route(TypedParams):
-    id: str = CASE_ID
-    title: str | None = CASE_TITLE
-    equals: Any = param("Equals", "Matches when the value equals this. Default: the id.", widget="text")
+class _Route(Branch):
+    equals: Any = param("Equals", "Matches when the value equals this. Default: the id.", order=3, widget="text")
     when: Any = param(
         "Condition",
         "A JavaScript expression. The route matches when it is true.",
+        order=4,
         widget="code",
         rows=1,
         advanced=True,
@@ -87,18 +86,15 @@ class Router:
     async def run(self, ctx: Context) -> Done:
         """Output {"route", "title", "result"}; `result` is false when no route fits (then `default` is taken, if
         given)."""
-        routes = [route for route in ctx.params.get("routes") or () if isinstance(route, dict)]
-        value = ctx.params.get("value")
-        rules = [
-            route if _has_rule(route) else {**route, "when": same(route.get("equals", route["id"]), value)}
-            for route in routes
-        ]
-        index = await first_true(ctx, rules)
-        if index is not None:
-            route, title = str(routes[index]["id"]), str(routes[index].get("title") or "")
-            return Done({"route": route, "title": title, "result": True}, route=route)
-        other = ctx.params.get("default") or None
-        return Done({"route": other, "title": "", "result": False}, route=other)
+        params = _Params(ctx.params)
+        rules = (
+            (one, one.when if one.when not in (None, "") else same(given.get("equals", one.id), params.value))
+            for one, given in zip(params.routes, ctx.params["routes"], strict=True)
+        )
+        route = await first_true(ctx, rules)
+        if route is not None:
+            return Done({"route": route.id, "title": route.title or "", "result": True}, route=route.id)
+        return Done({"route": params.default, "title": "", "result": False}, route=params.default)
 
 
 def same(left: Any, right: Any) -> bool:

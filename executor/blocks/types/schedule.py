@@ -97,7 +97,7 @@ class Schedule:
     async def run(self, ctx: Context) -> Done:
         """The times of a run that was started by hand are now."""
         sent = ctx.input if isinstance(ctx.input, dict) else {}
-        own = ctx.params.get("input") or {}
+        own = _Params(ctx.params).input or {}
         return Done({"scheduled_at": ctx.now_ms, "fired_at": ctx.now_ms, **own, **sent})
 
 

@@ -41,9 +41,10 @@ class Set:
     )
 
     async def run(self, ctx: Context) -> Done:
-        if "first" in ctx.params:
-            return Done(next((value for value in ctx.params["first"] or () if value is not None), None))
-        return Done(ctx.params.get("value"))
+        params = _Params(ctx.params)
+        if params.first is not None:
+            return Done(next((value for value in params.first if value is not None), None))
+        return Done(params.value)
 
 
 block = Set()

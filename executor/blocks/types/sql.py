@@ -123,6 +123,11 @@ class _Params(TypedParams):
     )
 
 
+def _only_reads(params: Params) -> bool:
+    """Also of the params of a run: what is not exactly false must not let a query write."""
+    return params.get("read_only") is not False
+
+
 class Sql:
     spec = BlockSpec(
         type="sql",
@@ -132,7 +137,7 @@ class Sql:
         params=_Params.json_schema,
         effect="write",
         idempotent=False,
-        only_reads=lambda params: params.get("read_only") is not False,
+        only_reads=_only_reads,
         check=_check,
         output={
             "type": "object",
@@ -159,7 +164,7 @@ class Sql:
         asked = Query(
             params.query,
             params.parameters or {},
-            read_only=ctx.params.get("read_only") is not False,  # as in `only_reads`
+            read_only=_only_reads(ctx.params),
             max_rows=params.max_rows,
             timeout_s=params.timeout_s,
         )

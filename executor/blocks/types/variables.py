@@ -9,74 +9,45 @@ import orjson
 
 from compiler.catalog import BlockSpec, Params, VariableWrite
 from compiler.references import escape
-from executor.blocks.types.params import FIELD_TITLES, FILLED
+from executor.blocks.types.params import FIELD_TITLES, FILLED, TypedParams, param
 from executor.errors import BlockError
 from executor.kernel.handler.base import Context, Done, Patch, PatchOp
 from executor.kernel.values.coerce import FIELD_TYPES, coerce
 from executor.kernel.values.payload import MISSING
 from executor.kernel.values.variables import OPS, add, parse_path, read
 
-_PARAMS: dict[str, Any] = {
-    "type": "object",
-    "required": ["assign"],
-    "additionalProperties": False,
-    "properties": {
-        "assign": {
-            "title": "Assignments",
-            "description": "Changes, in order. An object of names and values sets each variable.",
-            "x-ui": {"order": 1, "widget": "list"},
-            "oneOf": [
-                {"type": "object"},
-                {
-                    "type": "array",
-                    "maxItems": 200,
-                    "items": {
-                        "type": "object",
-                        "required": ["name"],
-                        "additionalProperties": False,
-                        "properties": {
-                            "name": {
-                                "type": "string",
-                                "pattern": FILLED,
-                                "title": "Variable",
-                                "description": "Name of a variable, or a path such as $.order.items[0]",
-                                "x-ui": {"order": 1, "widget": "text"},
-                            },
-                            "op": {
-                                "enum": list(OPS),
-                                "title": "Operation",
-                                "description": "Append and increment are atomic. Merge requires an object.",
-                                "x-titles": {
-                                    "set": "Set",
-                                    "merge": "Merge",
-                                    "del": "Delete",
-                                    "append": "Append",
-                                    "increment": "Increment",
-                                },
-                                "default": "set",
-                                "x-ui": {"order": 2, "widget": "select"},
-                            },
-                            "type": {
-                                "enum": list(FIELD_TYPES),
-                                "title": "Type",
-                                "description": "Text is converted to this type.",
-                                "x-titles": FIELD_TITLES,
-                                "default": "any",
-                                "x-ui": {"order": 3, "widget": "select", "advanced": True},
-                            },
-                            "value": {
-                                "title": "Value",
-                                "description": "Any JSON value, including references.",
-                                "x-when": {"op": ["set", "merge", "append", "increment"]},
-                                "x-ui": {"order": 4, "widget": "json"},
-                            },
-                        },
-                    },
-                },
-            ],
-        }
-    },
-}
+
+class _Assignment(TypedParams):
+    name: str = param(
+        "Variable", "Name of a variable, or a path such as $.order.items[0]", required=True, pattern=FILLED
+    )
+    op: str = param(
+        "Operation",
+        "Append and increment are atomic. Merge requires an object.",
+        default="set",
+        choices={"set": "Set", "merge": "Merge", "del": "Delete", "append": "Append", "increment": "Increment"},
+    )
+    type: str = param(
+        "Type",
+        "Text is converted to this type.",
+        default="any",
+        advanced=True,
+        enum=list(FIELD_TYPES),
+        titles=FIELD_TITLES,
+    )
+    value: Any = param(
+        "Value", "Any JSON value, including references.", when={"op": ["set", "merge", "append", "increment"]}
+    )
+
+
+class _Params(TypedParams):
+    assign: Any = param(
+        "Assignments",
+        "Changes, in order. An object of names and values sets each variable.",
+        required=True,
+        widget="list",
+        oneOf=[{"type": "object"}, {"type": "array", "maxItems": 200, "items": _Assignment.json_schema}],
+    )
 
 
 def _writes(params: Params) -> tuple[VariableWrite, ...]:
@@ -97,7 +68,7 @@ class Variables:
         title="Variables",
         description="Sets, merges, appends to, increments or deletes workflow variables.",
         category="data",
-        params=_PARAMS,
+        params=_Params.json_schema,
         inline=True,
         writes=_writes,
         sentence="Change {assign[].name} | Change {assign} | Change variables",
@@ -109,7 +80,7 @@ class Variables:
         output: dict[str, Any] = {}
         patches: list[Patch] = []
         numbers: dict[str, Any] = {}  # values from earlier assignments of this block
-        for name, op, value in _assignments(ctx.params.get("assign")):
+        for name, op, value in _assignments(_Params(ctx.params).assign):
             path = name if name.startswith("$") else f"$[{orjson.dumps(name).decode()}]"
             segments = parse_path(path)
             if not segments or not isinstance(segments[0], str):

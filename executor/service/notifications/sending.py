@@ -19,7 +19,7 @@ import orjson
 
 from executor.blocks.http.binding import opened_bytes
 from executor.blocks.http.handles import written_as
-from executor.blocks.types.email import compose, post
+from executor.blocks.types.email import EmailParams, compose, post
 from executor.errors import BlockError, StoreError
 from executor.kernel.process.repeated import OUTAGE
 from executor.kernel.process.task import BackgroundTask
@@ -294,7 +294,7 @@ class Sender(ABC, Generic[Row]):
 
     async def _mail(self, to: list[str], subject: str, body: str, key: str, made_at_ms: int, what: str) -> None:
         services = self._parts.services
-        params = {"to": to, "subject": subject, "body": body}
+        params = EmailParams({"to": to, "subject": subject, "body": body})
         message, recipients = compose(params, services.mail.sender, key, made_at_ms)
         if refused := await post(message, recipients, services, what):  # others got it, and must not get it again
             raise BlockError(
