@@ -29,14 +29,16 @@ BLOCKS = (ast.If, ast.For, ast.AsyncFor, ast.While, ast.With, ast.AsyncWith, ast
 RECORDS = ("Struct", "NamedTuple", "Protocol", "TypedDict", "Enum", "Exception")  # what they hold is their purpose
 BOUNDS = {
     "files": 508,
-    "lines": 90_650,
-    "longest file that is not generated": 790,
+    "lines": 87_700,
+    "longest file that is not generated": 520,
     f"functions over {SHORT} lines": 0,
     "modules in circles": 0,
     "circles of the rooms of executor": 0,
     "circles of the rooms of server": 0,
     "lines of executor.kernel.store": 9_800,
-    "lines of executor.kernel.run": 6_400,
+    "lines of executor.kernel.run": 6_200,
+    "lines of executor.kernel.core": 2_820,
+    "lines of executor.kernel.values": 3_100,
 }
 FLOORS = ("executor.kernel.", "executor.blocks.", "executor.service.")
 GENERATED = ("server.client.answers",)
