@@ -225,7 +225,9 @@ class Binder:
             holder, seen, crossed = self._wiring.parent[holder], holder.removesuffix(CLEANUP_SUFFIX), True
         position = positions[holder]
         if self._is_cleaned_up(holder, seen, crossed, position, reader):
-            self._may_not_have_run(seen, found, parsed, reader, pointer)
+            if default is None and seen != self._wiring.trigger:
+                when = f"{self._wiring.called(seen)} did not run before the cleanup"
+                self._may_be_null(found, when, reader, pointer)
             return read(mode="last" if crossed else "current")
         if not self._sound:
             return read()
@@ -233,9 +235,7 @@ class Binder:
         if position is not None and seen != ROOT and flow.graph.is_upstream(seen, position):
             failed = bool(path) and path[0] == "error"  # it is there only when the block failed: no news
             if default is None and not failed and not flow.always_ran(seen, position):
-                message = f"<{found.text}> is null when {self._wiring.called(seen)} is skipped."
-                hint = f"Add a default: <{found.text} ?? ...>."
-                self._report.add("reference_may_be_skipped", pointer, message, hint=hint, block=reader.block)
+                self._may_be_null(found, f"{self._wiring.called(seen)} is skipped", reader, pointer)
             return read(mode="last" if crossed else "current")
         loop = holder
         while loop != ROOT and self._wiring.kind(loop) != "loop":
@@ -256,11 +256,9 @@ class Binder:
             return seen != ROOT
         return crossed and seen == position and seen + CLEANUP_SUFFIX in around
 
-    def _may_not_have_run(self, seen: str, found: Found, parsed: Parsed, reader: Reader, pointer: str) -> None:
-        if parsed.default is None and seen != self._wiring.trigger:
-            message = f"<{found.text}> is null when {self._wiring.called(seen)} did not run before the cleanup."
-            hint = f"Add a default: <{found.text} ?? ...>."
-            self._report.add("reference_may_be_skipped", pointer, message, hint=hint, block=reader.block)
+    def _may_be_null(self, found: Found, when: str, reader: Reader, pointer: str) -> None:
+        message, hint = f"<{found.text}> is null when {when}.", f"Add a default: <{found.text} ?? ...>."
+        self._report.add("reference_may_be_skipped", pointer, message, hint=hint, block=reader.block)
 
     def _positions(self, reader: Reader) -> dict[str, str | None]:
         """Return the block that holds the reader by container around it; None if it stands before all blocks."""

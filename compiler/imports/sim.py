@@ -100,6 +100,9 @@ class _Import:
         state = document.get("state")
         self._base = "/state" if isinstance(state, Mapping) else ""
         self._source: Mapping[str, Any] = state if isinstance(state, Mapping) else document
+        self._edge_field = "connections" if "connections" in self._source else "edges"
+        connections = self._source.get(self._edge_field)
+        self._connections: list[Any] = connections if isinstance(connections, list) else []
         metadata = self._source.get("metadata")
         titles = [name, *(m.get("name") for m in (metadata, document) if isinstance(m, Mapping))]
         self._name = next((title for title in titles if isinstance(title, str) and title), "imported")
@@ -136,12 +139,7 @@ class _Import:
         self._out.diagnostics.append(Diagnostic("import_lossy", "warning", pointer, message, hint, block))
 
     def _lost(self, block: SimBlock, loss: Loss) -> None:
-        self._warn(
-            block.pointer,
-            f'{title_of(block.type)} "{block.name}": {loss.message}',
-            block.id,
-            loss.hint,
-        )
+        self._warn(block.pointer, f'{title_of(block.type)} "{block.name}": {loss.message}', block.id, loss.hint)
 
     # reading
 
@@ -230,13 +228,10 @@ class _Import:
 
     def _edges(self) -> tuple[list[dict[str, Any]], dict[str, str]]:
         """Our edges, and by block the source of its first edge from a sibling."""
-        serialized = "connections" in self._source
-        raw_edges = self._source.get("connections" if serialized else "edges")
-        base = f"{self._base}/{'connections' if serialized else 'edges'}"
         edges: list[dict[str, Any]] = []
         before: dict[str, str] = {}
-        for i, raw in enumerate(raw_edges if isinstance(raw_edges, list) else ()):
-            pointer = f"{base}/{i}"
+        for i, raw in enumerate(self._connections):
+            pointer = f"{self._base}/{self._edge_field}/{i}"
             source = self._find(raw, "source")
             target = self._find(raw, "target")
             if source is None or target is None:
@@ -349,10 +344,8 @@ class _Import:
         return out
 
     def _targets(self, router: SimBlock) -> list[dict[str, Any]]:
-        serialized = "connections" in self._source
-        raw_edges = self._source.get("connections" if serialized else "edges")
         targets: dict[str, None] = {}
-        for raw in raw_edges if isinstance(raw_edges, list) else ():
+        for raw in self._connections:
             if isinstance(raw, Mapping) and raw.get("source") == router.id and raw.get("sourceHandle") != "error":
                 block = self._find(raw, "target")
                 if block is not None and block.parent == router.parent:
