@@ -227,6 +227,8 @@ def bounded(root: Path) -> dict[str, int]:
         "circles of the rooms of server": room_circles("server"),
         "lines of executor.kernel.store": rooms_of["executor.kernel.store"],
         "lines of executor.kernel.run": rooms_of["executor.kernel.run"],
+        "lines of executor.kernel.core": rooms_of["executor.kernel.core"],
+        "lines of executor.kernel.values": rooms_of["executor.kernel.values"],
     }
 
 
