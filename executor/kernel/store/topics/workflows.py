@@ -27,13 +27,16 @@ class WorkflowRow(Struct, frozen=True):
 
 
 class VersionRow(Struct, frozen=True):
+    """A version without its document."""
+
     version: int
     hash: str
     created_at_ms: int
 
 
 class WorkflowHead(Struct, frozen=True):
-    """The active version without its document. `newest` is the highest version, `versions` their number."""
+    """A workflow without a document. `version`, `hash` and `created_at_ms` are those of the active version; `newest` is
+    the highest version, `versions` their number."""
 
     name: str
     version: int
