@@ -331,7 +331,6 @@ def _hints(function: Callable[..., Any], name: str, wanted: Collection[str]) -> 
 
 
 def _of_field(name: str, type: Any, order: int, about: str) -> dict[str, Any]:
-    """Return the schema of a parameter, by its annotation and its line of the docstring."""
     own = next((one for one in _extras(type) if isinstance(one, Param)), Param())
     weft = "secret" if own.secret else "literal" if own.literal else ""
     keywords = {"title": own.title or words_of(name), "description": own.description or about, "x-weft": weft}
@@ -393,7 +392,6 @@ def _takes_null(type: Any) -> bool:
 
 
 def _summary(doc: str) -> str:
-    """The first paragraph, on one line."""
     return " ".join(doc.split("\n\n", 1)[0].split()) if not _SECTION.match(doc) else ""
 
 

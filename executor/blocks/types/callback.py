@@ -81,7 +81,6 @@ class Callback:
     )
 
     async def run(self, ctx: Context) -> Suspend:
-        """Raises BlockError(params_invalid)."""
         params = _Params(ctx.params)
         return Suspend(
             "webhook",

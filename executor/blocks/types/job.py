@@ -129,7 +129,6 @@ class Job:
     )
 
     async def run(self, ctx: Context) -> Suspend:
-        """Raises BlockError(params_invalid)."""
         params = _Params(ctx.params)
         if params.adapter == "kubernetes":
             message = ("job", orjson.dumps(_kubernetes(params, services_of(ctx).kubernetes)))

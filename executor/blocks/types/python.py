@@ -13,7 +13,6 @@ import importlib.util
 import inspect
 import sys
 from collections.abc import Callable, Iterable, Mapping
-from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -26,12 +25,12 @@ from compiler.signature import Unfit, write
 from compiler.tracing.steps import Step, steps_in
 from compiler.tracing.workflow import FunctionWorkflow, called_by
 from executor.blocks.runners.call import place_of
-from executor.blocks.services import call_elsewhere, services_of
+from executor.blocks.services import call_elsewhere
 from executor.blocks.types.params import invalid
-from executor.errors import BlockError, Fenced
+from executor.blocks.types.typed import call_function
+from executor.errors import BlockError
 from executor.kernel.handler.base import Block, Context, Done
-from executor.kernel.process.observe import inside
-from executor.kernel.process.tracebacks import log_raised, traceback_of
+from executor.kernel.process.tracebacks import log_raised
 from executor.kernel.values.payload import encode
 
 Function = Callable[..., Any]
@@ -107,37 +106,15 @@ class Python:
             signature.bind(**keywords)
         except TypeError as error:
             raise invalid(f"{name}: {error}", hint=f"it is {name}{_shown(signature)}") from None
-        about = f"run {ctx.run_id}, block {ctx.key}"
         if ctx.runner != "inline":
             context = CONTEXT if CONTEXT in signature.parameters else None
             try:
                 return Done(await call_elsewhere(ctx, place_of(function), name, encode(arguments), context))
             except BlockError as error:
-                log_raised(name, about, error)
+                log_raised(name, f"run {ctx.run_id}, block {ctx.key}", error)
                 raise
-        try:
-            with inside(ctx):
-                if inspect.iscoroutinefunction(function):
-                    returned = await function(**keywords)
-                else:
-                    work = partial(_called, function, keywords)
-                    returned = await services_of(ctx).functions.call(
-                        work, function=name, about=about, waiting=ctx.waiting
-                    )
-            return Done(returned if step is None else write(returned))
-        except Fenced:
-            raise
-        except BlockError as error:
-            error.traceback = traceback_of(error, function)
-            log_raised(name, about, error)
-            raise
-        except Unfit as error:
-            raise BlockError(f"{name} returned {error.message}", code="output_invalid", retryable=False) from error
-        except (Exception, SystemExit) as error:
-            # The author of the function has to correct it, so the message is that of the function.
-            message, traceback = f"{name}: {type(error).__name__}: {error}", traceback_of(error, function)
-            log_raised(name, about, error)
-            raise BlockError(message, code="function_failed", retryable=True, traceback=traceback) from error
+        outcome: Callable[[Any], Done] = Done if step is None else _written
+        return await call_function(ctx, name, function, keywords, outcome, function)
 
     def _output_of(self, params: Params) -> dict[str, Any] | None:
         step = self._steps.get(str(params.get("function")))
@@ -170,7 +147,6 @@ class Python:
 
 
 def _converted(step: Step[Any, Any], arguments: dict[str, Any], runner: str) -> dict[str, Any]:
-    """Convert the arguments to the types of the step. Raises BlockError."""
     if runner != "inline":
         message = f"{step.name} is a step, which runs in this process: remove policy.runner"
         raise BlockError(message, code="runner_unfit", retryable=False)
@@ -185,11 +161,8 @@ def _shown_of(step: Step[Any, Any]) -> str:
     return _shown(inspect.signature(step.function))
 
 
-def _called(function: Function, keywords: Mapping[str, Any]) -> Any:
-    try:
-        return function(**keywords)
-    except StopIteration as error:  # no future carries it: the end of the function would be lost
-        raise RuntimeError("it raised StopIteration, as next() does when nothing is left") from error
+def _written(returned: Any) -> Done:
+    return Done(write(returned))
 
 
 def python_blocks(named: Iterable[str]) -> list[Block]:
@@ -231,7 +204,6 @@ def import_functions(named: Iterable[str]) -> dict[str, Function]:
 
 
 def _steps_in(place: str) -> dict[str, Step[Any, Any]]:
-    """Raises ValueError."""
     try:
         module = load_module(place)
         found = steps_of(vars(module).values())

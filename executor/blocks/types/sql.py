@@ -45,7 +45,6 @@ def _check_database(database: Any, connected: bool) -> tuple[Finding, ...]:
 
 
 def _check_address(database: str) -> tuple[Finding, ...]:
-    """Check the address of a database to which a connection signs in."""
     if not database.lower().startswith(POSTGRES):
         hint = "Write postgresql://host:port/database. A SQLite file needs no connection."
         return (Finding("param_invalid", "/database", "A connection signs in to PostgreSQL.", hint),)

@@ -48,7 +48,6 @@ def _check(params: Params) -> tuple[Finding, ...]:
 
 
 def _output_of(params: Params) -> dict[str, Any] | None:
-    """Return the declared fields, of which those of files have a known shape; others pass through."""
     fields = params.get("fields")
     properties = {
         field["name"]: SCHEMA if field.get("type") == FILE else {}

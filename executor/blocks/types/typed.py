@@ -39,6 +39,7 @@ from executor.kernel.process.tracebacks import log_raised, traceback_of
 
 P = ParamSpec("P")
 R = TypeVar("R")
+End = TypeVar("End", bound=Outcome)
 
 Category = Literal["trigger", "flow", "data", "action", "connector", "people", "annotation"]
 CATEGORIES: Final = get_args(Category)
@@ -55,7 +56,6 @@ class TypedBlock(Generic[P, R]):
         self.work = work
         self.signature = signature
         self._call = call
-        self._waits = inspect.iscoroutinefunction(call)
         self.__doc__ = work.__doc__
         self.__name__ = spec.type
 
@@ -74,35 +74,47 @@ class TypedBlock(Generic[P, R]):
             raise invalid(f"{error.message} (at {error.pointer or '/'})") from error
         if self.signature.context:
             arguments[CONTEXT] = ctx
-        about = f"run {ctx.run_id}, block {ctx.key}"
-        try:
-            with inside(ctx):
-                if self._waits:
-                    return _outcome(await self._call(**arguments))
-                work = partial(self._in_thread, arguments)
-                functions = services_of(ctx).functions
-                return _outcome(await functions.call(work, function=self.spec.type, about=about, waiting=ctx.waiting))
-        except Fenced:
-            raise
-        except BlockError as error:
-            error.traceback = traceback_of(error, self.work)
-            log_raised(self.spec.type, about, error)
-            raise
-        except Unfit as error:
-            message = f"{self.spec.type} returned {error.message}"
-            raise BlockError(message, code="output_invalid", retryable=False) from error
-        except (Exception, SystemExit) as error:
-            # Its author has to correct it: the message is that of the function.
-            message = f"{self.spec.type}: {type(error).__name__}: {error}"
-            log_raised(self.spec.type, about, error)
-            traceback = traceback_of(error, self.work)
-            raise BlockError(message, code="function_failed", retryable=True, traceback=traceback) from error
+        return await call_function(ctx, self.spec.type, self._call, arguments, _outcome, self.work)
 
-    def _in_thread(self, arguments: Mapping[str, Any]) -> Any:
-        try:
-            return self._call(**arguments)
-        except StopIteration as error:  # no future carries it: the end of the function would be lost
-            raise RuntimeError("it raised StopIteration, as next() does when nothing is left") from error
+
+async def call_function(
+    ctx: Context,
+    name: str,
+    function: Callable[..., Any],
+    arguments: Mapping[str, Any],
+    outcome: Callable[[Any], End],
+    work: Callable[..., Any],
+) -> End:
+    """Return the outcome that `outcome` makes of the result: an `async def` runs in the event loop, other functions in
+    a thread. `work` is what the author wrote, for tracebacks. Raises BlockError: see TypedBlock.run."""
+    about = f"run {ctx.run_id}, block {ctx.key}"
+    try:
+        with inside(ctx):
+            if inspect.iscoroutinefunction(function):
+                return outcome(await function(**arguments))
+            called = partial(_in_thread, function, arguments)
+            functions = services_of(ctx).functions
+            return outcome(await functions.call(called, function=name, about=about, waiting=ctx.waiting))
+    except Fenced:
+        raise
+    except BlockError as error:
+        error.traceback = traceback_of(error, work)
+        log_raised(name, about, error)
+        raise
+    except Unfit as error:
+        raise BlockError(f"{name} returned {error.message}", code="output_invalid", retryable=False) from error
+    except (Exception, SystemExit) as error:
+        # Its author has to correct it: the message is that of the function.
+        message, traceback = f"{name}: {type(error).__name__}: {error}", traceback_of(error, work)
+        log_raised(name, about, error)
+        raise BlockError(message, code="function_failed", retryable=True, traceback=traceback) from error
+
+
+def _in_thread(function: Callable[..., Any], arguments: Mapping[str, Any]) -> Any:
+    try:
+        return function(**arguments)
+    except StopIteration as error:  # no future carries it: the end of the function would be lost
+        raise RuntimeError("it raised StopIteration, as next() does when nothing is left") from error
 
 
 @overload
@@ -203,7 +215,6 @@ def _output(name: str, signature: Signature) -> Any:
 
 
 def _of_class(type: Any) -> tuple[Any, Callable[..., Any], Signature]:
-    """Return the class with fields, the function that makes and runs one, and its signature."""
     method = type.__dict__.get("run") or getattr(type, "run", None)
     if not inspect.isfunction(method):
         raise TypeError(f"{type.__name__} has no method run")
@@ -235,7 +246,6 @@ def _of_class(type: Any) -> tuple[Any, Callable[..., Any], Signature]:
 
 
 def _check(spec: BlockSpec) -> None:
-    """Raises ValueError."""
     about = f"block type {spec.type!r}"
     if not TYPE_PATTERN.fullmatch(spec.type):
         raise ValueError(f"{about}: a type begins with a letter and has at most 64 letters, digits, '_', '.' and '-'")

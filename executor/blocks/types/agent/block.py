@@ -73,8 +73,6 @@ _Admitted = tuple[Tool, dict[str, Any]]  # the tool and its arguments
 
 
 class _Run:
-    """One entry of the handler."""
-
     def __init__(self, ctx: Context) -> None:
         self._ctx = ctx
         self._params = params = AgentParams({name: value for name, value in ctx.params.items() if name != "tools"})
