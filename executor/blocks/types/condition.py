@@ -125,7 +125,7 @@ class Condition:
 async def first_true(ctx: Context, cases: Iterable[tuple[C, Any]]) -> C | None:
     """Return the first case whose expression holds, or None. All expressions go to the sandbox in one call; a case
     after the one that holds does not matter, even if it throws. Raises BlockError, naming the case that threw."""
-    asked = [(case, _expression(when)) for case, when in cases]
+    asked = [(case, expression(when)) for case, when in cases]
     bound = [when for _, when in asked if isinstance(when, Bound)]
     results: list[Any] | None = None
     if len(bound) > 1:
@@ -136,14 +136,15 @@ async def first_true(ctx: Context, cases: Iterable[tuple[C, Any]]) -> C | None:
     found = iter(results or ())
     for case, when in asked:
         if isinstance(when, Bound):
-            if truthy(next(found) if results is not None else await _evaluate(ctx, case, when)):
+            what = f'condition "{case.title or case.id}"'
+            if truthy(next(found) if results is not None else await evaluate(ctx, when, what)):
                 return case
         elif when is None or truthy(when):
             return case
     return None
 
 
-def _expression(when: Any) -> Any:
+def expression(when: Any) -> Any:
     """Return the expression, or None for an else. A text here is an expression without references, wherever the params
     come from."""
     if isinstance(when, str):
@@ -151,12 +152,13 @@ def _expression(when: Any) -> Any:
     return when
 
 
-async def _evaluate(ctx: Context, case: Branch, when: Bound) -> Any:
+async def evaluate(ctx: Context, when: Bound, what: str) -> Any:
+    """Return the value of one expression. Raises BlockError, with its name `what`."""
     try:
         return (await ctx.evaluate([when]))[0]
     except BlockError as error:
         raise BlockError(
-            f'Evaluation error in condition "{case.title or case.id}": {error.message}',
+            f"Evaluation error in {what}: {error.message}",
             code=error.code,
             retryable=error.retryable,
             hint=error.hint,

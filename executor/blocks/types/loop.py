@@ -7,7 +7,8 @@ from __future__ import annotations
 from typing import Any
 
 from compiler.catalog import ITERATIONS_MAX, LOOP_MAX_DEFAULT, BlockSpec
-from executor.blocks.types.params import ITEMS, RESULTS, TypedParams, changed, param
+from executor.blocks.types.condition import evaluate, expression
+from executor.blocks.types.params import ITEMS, RESULTS, TypedParams, changed, invalid, param
 from executor.errors import BlockError
 from executor.kernel.handler.base import Context, Sized, Tested
 from executor.kernel.values.coerce import to_count, to_items, truthy
@@ -98,21 +99,10 @@ async def _again(ctx: Context, params: _Params) -> Tested:
 
 
 async def _holds(ctx: Context, condition: Any) -> bool:
-    if isinstance(condition, str) and condition.strip():
-        condition = Bound(condition, {})
-    if condition is None or isinstance(condition, str):
-        raise BlockError("Condition is required", code="params_invalid", retryable=False)
-    if not isinstance(condition, Bound):
-        return truthy(condition)
-    try:
-        return truthy((await ctx.evaluate([condition]))[0])
-    except BlockError as error:
-        raise BlockError(
-            f"Evaluation error in loop condition: {error.message}",
-            code=error.code,
-            retryable=error.retryable,
-            hint=error.hint,
-        ) from error
+    condition = expression(condition)
+    if condition is None:
+        raise invalid("Condition is required")
+    return truthy(await evaluate(ctx, condition, "loop condition") if isinstance(condition, Bound) else condition)
 
 
 def _bounded(params: _Params, rounds: int) -> int:

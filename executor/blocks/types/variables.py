@@ -9,8 +9,7 @@ import orjson
 
 from compiler.catalog import BlockSpec, Params, VariableWrite
 from compiler.references import escape
-from executor.blocks.types.params import FIELD_TITLES, FILLED, TypedParams, param
-from executor.errors import BlockError
+from executor.blocks.types.params import FIELD_TITLES, FILLED, TypedParams, invalid, param
 from executor.kernel.handler.base import Context, Done, Patch, PatchOp
 from executor.kernel.values.coerce import FIELD_TYPES, coerce
 from executor.kernel.values.payload import MISSING
@@ -84,7 +83,7 @@ class Variables:
             path = name if name.startswith("$") else f"$[{orjson.dumps(name).decode()}]"
             segments = parse_path(path)
             if not segments or not isinstance(segments[0], str):
-                raise _invalid(f"{name!r} is not a variable")
+                raise invalid(f"{name!r} is not a variable")
             if op == "increment":  # atomic in the patch; the output is the number as this block sees it
                 before = numbers.get(path, read(ctx.variables, segments))
                 numbers[path] = add(path, before if before not in (MISSING, None) else 0, 1 if value is None else value)
@@ -102,18 +101,14 @@ def _assignments(assign: Any) -> Iterator[tuple[str, PatchOp, Any]]:
             yield name, "set", value
         return
     if not isinstance(assign, list):
-        raise _invalid("`assign` must be a list of assignments or an object")
+        raise invalid("`assign` must be a list of assignments or an object")
     for item in assign:
         if not isinstance(item, dict) or not isinstance(item.get("name"), str) or not item["name"]:
-            raise _invalid("each assignment requires the name of a variable")
+            raise invalid("each assignment requires the name of a variable")
         op = item.get("op", "set")
         if op not in OPS:
-            raise _invalid(f"unknown operation {op!r}; the operations are {', '.join(OPS)}")
+            raise invalid(f"unknown operation {op!r}; the operations are {', '.join(OPS)}")
         yield item["name"], op, coerce(str(item.get("type", "any")), item.get("value"))
-
-
-def _invalid(message: str) -> BlockError:
-    return BlockError(message, code="params_invalid", retryable=False)
 
 
 block = Variables()
