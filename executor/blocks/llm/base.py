@@ -11,7 +11,6 @@ A conversation is a list of messages of four kinds:
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
 from typing import Any, Literal
 
 from msgspec import Struct
@@ -22,7 +21,6 @@ Role = Literal["system", "user", "assistant", "tool"]
 Stop = Literal["stop", "length", "tool_call", "content_filter", "error"]
 OutputMode = Literal["auto", "native", "tool", "prompted"]
 OnDelta = Callable[[str], None]
-Waiting = Callable[[], AbstractContextManager[Any]]
 
 OUTPUT_TOOL = "final_result"  # the tool with which a model returns its output, when it has no other way
 

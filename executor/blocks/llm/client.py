@@ -13,9 +13,10 @@ from threading import Thread
 from typing import TYPE_CHECKING
 
 from executor.blocks.http.client import GuardedClient
-from executor.blocks.llm.base import Conversation, OnDelta, Reply, Waiting
+from executor.blocks.llm.base import Conversation, OnDelta, Reply
 from executor.blocks.llm.endpoints import Endpoint, Endpoints
 from executor.errors import BlockError
+from executor.kernel.handler.needs import Waiting
 from executor.kernel.process.extras import install
 
 if TYPE_CHECKING:

@@ -347,7 +347,6 @@ def _usage_of(counted: RequestUsage) -> Usage:
 
 
 def _block_error(model: str, error: Exception) -> BlockError:
-    """Convert an error of the libraries to a BlockError."""
     own = _cause(error, BlockError)
     if own is not None:
         return own

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager
+from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
 from msgspec import Struct
-
-Waiting = Callable[[], AbstractContextManager[Any]]
 
 
 class ToolServer(Struct, frozen=True):

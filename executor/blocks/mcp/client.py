@@ -13,8 +13,9 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from executor.blocks.http.client import GuardedClient
-from executor.blocks.mcp.base import ServerTool, ToolServer, Waiting
+from executor.blocks.mcp.base import ServerTool, ToolServer
 from executor.errors import BlockError
+from executor.kernel.handler.needs import Waiting
 from executor.kernel.process.extras import install
 
 if TYPE_CHECKING:

@@ -111,7 +111,6 @@ def _check(params: Params) -> tuple[Finding, ...]:
 
 
 def _answerers(params: _Params) -> dict[str, Any]:
-    """Return the part of the wait's request about who may answer. Raises BlockError(params_invalid)."""
     by = params.by or []
     if not all(isinstance(each, str) and re.fullmatch(BY_PATTERN, each) for each in by):
         raise invalid("by must be a list of users and roles", hint='such as ["user:ada", "role:approver"]')

@@ -250,7 +250,6 @@ def _place(given: str) -> tuple[str, int]:
 
 
 def _wrong_certificate(error: BaseException | None) -> ssl.SSLCertVerificationError | None:
-    """Find a certificate error among the causes of the error."""
     while error is not None and not isinstance(error, ssl.SSLCertVerificationError):
         error = error.__cause__ or error.__context__
     return error
