@@ -151,6 +151,7 @@ class Children:
         self._idle_s = idle_s
         self._timer: asyncio.TimerHandle | None = None
         self._closed = False
+        self._starts: set[asyncio.Future[Child]] = set()  # those that no call waits for any more
         self._ends: set[asyncio.Task[str]] = set()
 
     @asynccontextmanager
@@ -180,8 +181,8 @@ class Children:
         if self._timer is not None:
             self._timer.cancel()
         self._end_idle()
-        if self._ends:
-            await asyncio.wait(self._ends)
+        while pending := self._starts | self._ends:
+            await asyncio.wait(pending)
 
     def _pop_idle(self) -> Child | None:
         while self._idle:
@@ -196,10 +197,12 @@ class Children:
         try:
             return await asyncio.shield(starting)
         except asyncio.CancelledError:
+            self._starts.add(starting)
             starting.add_done_callback(self._started_late)
             raise
 
     def _started_late(self, starting: asyncio.Future[Child]) -> None:
+        self._starts.discard(starting)
         if not starting.cancelled() and starting.exception() is None:
             self._put_back(starting.result())
 

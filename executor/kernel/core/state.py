@@ -311,7 +311,7 @@ _PLAIN = tuple(name for name in _TYPES if name not in (*_DICTS, "ready", "dues")
 
 # The type of the rows of each kind.
 STATE_ROWS: dict[str, Any] = {
-    "plain": GenericAlias(tuple, tuple(_TYPES[name] for name in _PLAIN)),
+    "state": GenericAlias(tuple, tuple(_TYPES[name] for name in _PLAIN)),
     "ready": tuple[int, int, NodeKey],
     **{name: GenericAlias(tuple, get_args(_TYPES[name])) for name in _DICTS},
 }
@@ -319,7 +319,7 @@ STATE_ROWS: dict[str, Any] = {
 
 def rows_of_state(state: State) -> Iterator[tuple[str, Iterable[Any]]]:
     """(kind, rows), each kind once. The state may not change before the last row has been taken."""
-    yield "plain", [tuple(getattr(state, name) for name in _PLAIN)]
+    yield "state", [tuple(getattr(state, name) for name in _PLAIN)]
     yield "ready", ((n, *entry) for n, queue in enumerate(state.ready) for entry in queue)
     for name in _DICTS:
         yield name, getattr(state, name).items()
@@ -328,7 +328,7 @@ def rows_of_state(state: State) -> Iterator[tuple[str, Iterable[Any]]]:
 def add_state_rows(plan: Plan, state: State, kind: str, rows: Sequence[Any]) -> None:
     """Add saved rows to `State.new(plan)`; a kind may come in several parts."""
     match kind:
-        case "plain":
+        case "state":
             for name, value in zip(_PLAIN, rows[0], strict=True):
                 setattr(state, name, value)
             return

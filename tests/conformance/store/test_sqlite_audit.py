@@ -13,7 +13,7 @@ import pytest
 
 ADD_USERS = """
 import asyncio, os, signal, sys
-from executor.kernel.store.topics.audit import Act, acting
+from executor.kernel.process.acting import Act, acting
 from executor.kernel.store.topics.people import UserRow
 from executor.kernel.store.sqlite.store import SQLiteStore
 

@@ -154,6 +154,17 @@ async def test_queries_run_side_by_side(files: SqliteFiles, file: Path) -> None:
     await asyncio.wait(endless)
 
 
+async def test_a_process_that_starts_for_a_call_that_was_cancelled_ends_with_the_others(
+    files: SqliteFiles, file: Path
+) -> None:
+    call = asyncio.create_task(ask(files, file, "SELECT 1"))
+    await until(lambda: sql_children(os.getpid()))  # Python has begun to start; the child is not ready
+    call.cancel()
+    await asyncio.wait([call])
+    await files.close()
+    assert sql_children(os.getpid()) == []
+
+
 async def test_runs_wait_for_one_of_few_processes(file: Path) -> None:
     files = SqliteFiles(most=2, idle_s=0.01)
     answers = await asyncio.gather(*(ask(files, file, "SELECT :n AS n", parameters={"n": n}) for n in range(20)))

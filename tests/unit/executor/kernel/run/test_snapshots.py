@@ -173,7 +173,6 @@ def test_the_digest_is_of_all_code_that_folds() -> None:
     others = {
         "executor.errors",
         "executor.kernel.core",
-        "executor.kernel.process.prompt",
         "executor.kernel.values",
     }
     others |= {
