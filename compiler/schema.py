@@ -91,7 +91,7 @@ class Checker:
         return frozenset(places)
 
     def urls(self, params: dict[str, Any]) -> Iterator[tuple[str, str]]:
-        """JSON pointer and text of each URL in which a secret may stand (`x-url`)."""
+        """Yield the JSON pointer and the text of each URL that may contain a secret (`x-url`)."""
         for pointer, schema, value, _ in self._marked_parts(params, for_secrets=True):
             named = schema.get(URL)
             if named is True and isinstance(value, str):

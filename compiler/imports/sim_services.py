@@ -214,7 +214,7 @@ def _value(field: Field, settings: Mapping[str, Any], texts: Texts) -> Any:
 
 
 def _range(settings: Mapping[str, Any], texts: Texts) -> str:
-    """Newer blocks of Google Sheets have the sheet and the cells each for itself."""
+    """Newer blocks of Google Sheets have separate settings for the sheet and the cells."""
     sheet = next((settings[name] for name in ("sheetName", "manualSheetName") if settings.get(name)), "")
     cells = settings.get("cellRange")
     parts = [texts.text(part) for part in (sheet, cells) if isinstance(part, str) and part]

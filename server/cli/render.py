@@ -176,7 +176,7 @@ def used_text(step: Json) -> str:
 
 
 def usage_lines(found: Json) -> list[str]:
-    """A table with the sum in its last line, and where the prices come from."""
+    """Return a table with the sum in its last line, and the source of the prices."""
     head = (str(found["by"]).upper(), "CALLS", "INPUT", "CACHED", "OUTPUT", "COST")
     rows = [_usage_row(plain(str(item["key"])), item) for item in found["items"]]
     period = f"{found['from']} to {found['to']}, UTC"

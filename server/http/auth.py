@@ -233,6 +233,6 @@ def _bearer(request: Request) -> str | None:
 
 
 def _same(sent: str, wanted: str) -> bool:
-    """Compare in constant time, whatever the lengths of the two."""
+    """Compare in constant time. The lengths may differ."""
     sent_hash = hashlib.sha256(sent.encode("utf-8", "surrogatepass")).digest()
     return hmac.compare_digest(sent_hash, hashlib.sha256(wanted.encode()).digest())

@@ -96,7 +96,7 @@ class Streams:
             self._timer = None
 
     def sends(self, place: Place, loop: asyncio.AbstractEventLoop) -> None:
-        """It begins to send something."""
+        """Record that the stream begins to send."""
         place.sending, place.ping, place.sent_at_s = True, False, loop.time()
         self._sending[place] = None
         self._sending.move_to_end(place)

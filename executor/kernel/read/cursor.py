@@ -129,7 +129,7 @@ class Ends:
         self._task: asyncio.Task[None] | None = None
 
     def expect(self, run: str, seq: int) -> None:
-        """A caller has read this row, has a future of `watch_left`, and waits for it."""
+        """Record that a caller has read this row and waits for a future of `watch_left`."""
         self._seqs[run] = seq
         if self._task is None or self._task.done():
             self._task = asyncio.create_task(self._poll(), name="ends")

@@ -6,13 +6,13 @@ import asyncio
 
 
 class Watchers:
-    """Futures by run id: all who wait for one thing to happen to a run. Who has left is not remembered."""
+    """Futures by run id, all for one kind of event. A future that is done or cancelled is removed."""
 
     def __init__(self) -> None:
         self._by_run: dict[str, set[asyncio.Future[None]]] = {}
 
     def watch(self, run: str) -> asyncio.Future[None]:
-        """Done when it happens next. Cancel it when it is not needed any more."""
+        """Return a future that is done at the next event. Cancel it when it is no longer needed."""
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._by_run.setdefault(run, set()).add(future)
         future.add_done_callback(lambda done: self._forget(run, done))

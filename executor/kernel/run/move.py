@@ -82,7 +82,7 @@ class _Reader:
         self.untold: dict[NodeKey, NodeKey] = {}
 
     def place_of(self, record: Record) -> Misfit | None:
-        """Is the node of this record in the new plan, and where it was?"""
+        """Return why the record's node has no equal in the new plan, or None if it has one."""
         if record.node is None:
             return None
         before, after = self._old.node_index(record.node), self._new.node_index(record.node)

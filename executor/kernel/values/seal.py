@@ -45,5 +45,5 @@ def unsealed_names(sealed: bytes) -> Any:
 
 
 def _written(secret: str) -> str:
-    """As it stands inside a JSON text."""
+    """Return the secret as it is written inside a JSON string."""
     return orjson.dumps(secret).decode()[1:-1]
