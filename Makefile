@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 # Tests wait for servers and timers more than they compute; the long ones compute more of the time.
-WORKERS ?= 4
+WORKERS ?= 5
 LONG_WORKERS ?= 3
 ARGS ?=
 SOAK_SECONDS ?= 600
