@@ -40,7 +40,7 @@ _POLICY_TEXTS: Final[tuple[tuple[str, CodeKind | None], ...]] = (
 
 
 class Needs(Struct):
-    """The references of a block. `refs` are by the top-level param that holds them ("" for the policy), then by
+    """The references of a block: `refs` by the top-level param that contains them ("" for the policy), then by
     `Ref.text`. `code` and `literal` are JSON pointers into the params."""
 
     refs: dict[str, dict[str, Ref]]

@@ -1,7 +1,7 @@
 """The text of references: `<draft.content[0] ?? "none">` and `${API_KEY}`. Finds and parses; binding is `bind.py`.
 
 It has no knowledge of blocks: a candidate is text that *looks* like a reference, and text without a known name stays as
-it is. So `a < b and c > d` survives twice: the blank after `<` rules it out here, the unknown name there.
+it is. So `a < b and c > d` stays text for two reasons: the blank after `<`, and the unknown name.
 """
 
 from __future__ import annotations

@@ -195,7 +195,7 @@ _TYPES: dict[str, Callable[[Any], bool]] = {
 
 
 def _marked(schema: Any) -> frozenset[int]:
-    """Identities of the subschemas with an `x-weft` in them or below; the schema must stay alive."""
+    """Return the ids of the subschemas that contain an `x-weft`. Keep the schema alive as long as the ids are used."""
     marked: set[int] = set()
 
     def visit(part: Any) -> bool:

@@ -166,7 +166,7 @@ class WebhookDisabled(WeftError):
 
 
 class WebhookNotReady(WeftError):
-    """What this webhook starts cannot be started now."""
+    """The workflow of this webhook cannot be started now."""
 
     code = "webhook_not_ready"
 

@@ -251,7 +251,7 @@ class Trace:
 
 
 def _cleans(scope: Scope, reader: Scope) -> Scope | None:
-    """The cleanup around the reader of the container that `scope` lies in."""
+    """Return the innermost cleanup between `reader` and the container of `scope`."""
     at: Scope | None = reader
     while at is not None:
         owner = at.owner

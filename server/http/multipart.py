@@ -161,8 +161,8 @@ FORM_MEDIAS: Final = frozenset({"application/x-www-form-urlencoded", "multipart/
 
 
 async def posted(call: Call, files: Collection[str], token: str) -> dict[str, str]:
-    """The last text of each input; of the inputs `files`, which take files, the JSON of the stored file, which the
-    sender of this form (`token`) may use. Raises BodyInvalid, BodyTooLarge, LimitExceeded (file_too_large)."""
+    """Return the last text of each input. For inputs in `files` it is the JSON of the stored file, which the sender
+    of this form (`token`) may use. Raises BodyInvalid, BodyTooLarge, LimitExceeded (file_too_large)."""
     boundary = boundary_of(call.request.headers.get("content-type", ""))
     if boundary is None:
         return decode_form(await read_bytes(call.request, call.limits))

@@ -1,4 +1,4 @@
-"""A child process calls these on itself: it ends with its server, and it has bounds."""
+"""Functions that a child process calls on itself, to end with its server and to set its bounds."""
 
 from __future__ import annotations
 

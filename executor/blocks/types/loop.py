@@ -88,8 +88,8 @@ async def _size(ctx: Context, params: _Params) -> Sized:
 
 
 async def _again(ctx: Context, params: _Params) -> Tested:
-    """`ctx.turn` iterations are done, so it is also the index of the next one. The size was settled at the start:
-    `ctx.count`, not the params, which may read something else by now."""
+    """Return whether another iteration follows; `ctx.turn` are done. The size was fixed at the start: it is
+    `ctx.count`, because the params may have other values by now."""
     if ctx.broke:
         return Tested(False)
     if params.mode in ("for", "each"):

@@ -107,7 +107,8 @@ def _record(turn: Turn, fact: f.Fact) -> bool:
 
 
 def _end_wanted(turn: Turn, fact: f.CancelRequested | f.RunAborted) -> bool:
-    """A run with cleanups is cancelled once, and a second time without them."""
+    """Record that the run is being cancelled. A second request does so once more, without the cleanups. Returns False
+    if nothing changes."""
     state = turn.state
     if state.phase is _CANCELLING:
         return False

@@ -87,7 +87,7 @@ def fold(plan: Plan, events: Iterable[e.Event]) -> State:
 
 
 class Turn:
-    """One call of `decide`: its time, and the events so far. Each is applied the moment it is made."""
+    """One call of `decide`: its time and its events so far. Each event is applied when it is made."""
 
     __slots__ = ("at_ms", "events", "plan", "state")
 

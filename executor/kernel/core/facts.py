@@ -89,7 +89,7 @@ class RegionSizeKnown(_OfAttempt, frozen=True):
 
 
 class LoopTested(_OfAttempt, frozen=True):
-    """An end sentinel's handler is done: another iteration, or out."""
+    """The handler of a loop's end decided whether another iteration follows."""
 
     again: bool
 

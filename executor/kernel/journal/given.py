@@ -103,7 +103,7 @@ def is_changed_for(plan: Plan, key: NodeKey, changed: Collection[NodeKey]) -> bo
 
 
 def _holds(plan: Plan, container: NodeKey, key: NodeKey) -> bool:
-    """Returns True if `container` is the end of a container around the node, in whose results its output is."""
+    """Return True if `container` is the end of a container whose results include the output of the node."""
     path, number = container
     body = plan.nodes[number].body
     return len(key[0]) > len(path) and key[0][: len(path)] == path and key[0][len(path)][0] == body

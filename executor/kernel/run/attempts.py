@@ -1,8 +1,8 @@
 """The attempts of one run that are under way: a task each, which is cancelled when its end is no longer needed.
 
-They outlive the loop that started them: when a run moves to another plan, or is folded anew after an append that was
-refused, the next loop owns them. An attempt ends under the plan with which it began; its result is about the node that
-it is in the plan of then.
+They outlive the loop that started them: when a run moves to another plan, or is folded again after a refused append,
+the next loop owns them. An attempt ends under the plan with which it began; its result belongs to the node of that
+plan.
 """
 
 from __future__ import annotations

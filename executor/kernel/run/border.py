@@ -45,7 +45,7 @@ class Border:
         return run_error(limits) if self._fold.bytes + size > limits.run_bytes else None
 
     def payload(self, node: Node, done: Done, output: bytes) -> Payload:
-        """Return the payload of a block that is done. `output` is encoded, and clean."""
+        """Return the payload of a block that succeeded. `output` is JSON from which secrets were removed."""
         payload = Payload(output)
         if done.patches:
             redact, clean = self.redactor.redact, self.redactor.redact_value

@@ -165,7 +165,7 @@ class KeyTimes:
         return [at for at, id in enumerate(self._links.key_ids) if at and id in counting]
 
     async def change(self, grace_ms: int) -> int:
-        """The key of this process is the present one; what was made with those before counts for so long. Returns how
+        """Make the key of this process the current one; links of earlier keys stay valid for this time. Returns how
         many open waits have new links. It can be interrupted and repeated."""
         now_ms = self._clock.now_ms()
         await self._store.change_key(self._links.key_ids[0], now_ms, now_ms + grace_ms)

@@ -74,7 +74,7 @@ class Notes:
         return self.children.pop(key, None)
 
     def left_to_reuse(self, plan: Plan, state: State) -> dict[int, bytes]:
-        """Outputs of nodes that are not decided yet."""
+        """Return the outputs to reuse for nodes that have not ended yet."""
         root = state.scopes.get(ROOT)
         if root is None:
             return {}

@@ -114,7 +114,7 @@ class Places:
             raise
 
     def release(self, keys: Iterable[str]) -> None:
-        """Attempts have left such places, and that is on disk."""
+        """Free the places of attempts whose end is on disk."""
         for key in keys:
             if key in self._keys:
                 self._free.add(key)

@@ -38,9 +38,9 @@ def begin(parts: Parts, adoption: Adoption, plan: Plan) -> tuple[RunLoop, list[f
 async def recover(
     parts: Parts, row: RunRow, attempts: Attempts | None = None, resumed: Resumed | None = None
 ) -> tuple[RunLoop, list[f.Fact]]:
-    """The loop for a claimed run and the facts it begins with. `attempts`: those under way, when this lease had an
-    earlier loop; they are not lost. `resumed`: what was read of the run when it was claimed. Raises CorruptJournal when
-    the journal does not fold, Fenced when another worker has the run by now."""
+    """Return the loop of a claimed run, and the facts that it begins with. `attempts`: those under way of an earlier
+    loop of this lease; they are not lost. `resumed`: the rows that were read with the claim. Raises CorruptJournal when
+    the journal does not fold, Fenced when another worker has claimed the run."""
     plan = await load_plan(parts.store, row.plan_hash)
     try:
         if resumed is not None and resumed.records is not None:

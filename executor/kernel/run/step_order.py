@@ -39,8 +39,8 @@ class _Claimer:
 
 
 class StepOrder:
-    """The branches of one attempt that took numbers. `take` is called under the lock of the numbers. `refused`: the
-    first error, which may reach the end of the handler in a group of others."""
+    """The order in which branches of one attempt number their steps. Call `take` with the lock of the numbers held.
+    `refused`: the first error, which the handler may raise in a group with others."""
 
     __slots__ = ("_calling", "_claimers", "_lock", "_main", "refused")
 

@@ -77,8 +77,8 @@ def version_of(db: sqlite3.Connection) -> int:
 
 
 def _glance(path: str) -> int:
-    """Return the version of the file, read without the right to write: opening it for writing switches it to the WAL,
-    and closing it again copies a WAL that is there. Returns 0 if it cannot be read: opening it for writing will raise
+    """Return the schema version of the file, which is opened for reading only: opening it for writing would switch it
+    to a WAL, and closing it would copy an existing one. Returns 0 if it cannot be read; opening it for writing raises
     the reason."""
     try:
         with closing(plain_read_only(path)) as db:

@@ -242,7 +242,7 @@ class Values:
         return output
 
     def exited(self, end_key: NodeKey, output: bytes) -> None:
-        """The same from a recorded output."""
+        """Record the output of a container as the journal has it."""
         try:
             results = bytes(msgspec.json.decode(output, type=_Results).results)
         except msgspec.ValidationError:  # passed over, or failed: null, or an error

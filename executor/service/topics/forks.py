@@ -219,7 +219,7 @@ async def _edited(
 
 
 def _holds(plan: Plan, event: e.RegionExited, edits: Mapping[NodeKey, bytes]) -> bool:
-    """Return True if an edited output lies in a scope of the container that left. A reused one has no scopes."""
+    """Return True if an edited output is in a scope of the container that ended. A reused container has no scopes."""
     path: Path = event.key[0]
     body = plan.nodes[event.key[1]].body
     return not event.reused and any(

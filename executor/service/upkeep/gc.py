@@ -181,8 +181,8 @@ def _batch(found: list[Row]) -> list[Row]:
 
 
 class Rule(Struct, frozen=True):
-    """Runs that ended more than `older_than_ms` ago go, but for the `keep` newest: those of `workflow`, or of all but
-    those of `but_not`."""
+    """Delete runs that ended more than `older_than_ms` ago, but keep the `keep` newest: runs of `workflow`, or of all
+    workflows except `but_not`."""
 
     older_than_ms: int
     keep: int = 0

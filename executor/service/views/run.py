@@ -312,7 +312,7 @@ def _list_of(items: list[msgspec.Raw]) -> list[Any]:
 
 
 class SlicedProjection(Projection):
-    """Its nodes do not end, and are not freed, all at once: each is when it is taken out."""
+    """A projection whose nodes end, and are freed, one by one as they are taken out, not all at once."""
 
     _has_ended = False
 

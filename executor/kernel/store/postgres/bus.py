@@ -150,7 +150,7 @@ class PostgresBus:
                 self._take(notify.extra.decode())
 
     def _payload(self) -> str:
-        """As many messages as fit, those that wait longest first; the others are sent with the next notification."""
+        """Remove and return as many messages as fit, oldest first; the others are sent with the next notification."""
         by_topic: dict[str, list[str]] = {}
         size = 64
         with self._lock:

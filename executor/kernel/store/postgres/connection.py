@@ -84,8 +84,7 @@ def with_settings(dsn: str, **more: str) -> str:
 
 
 class Tx(BaseTx):
-    """An append is written at once: where several processes write, its fence has to be the
-    first thing of it that happens."""
+    """A transaction that writes each append at once: where several processes write, the fence must come first."""
 
     __slots__ = ("cursor",)
 

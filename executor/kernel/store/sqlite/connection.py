@@ -106,8 +106,8 @@ class Stale(Exception):
 
 
 class Tx(BaseTx):
-    """Appends that have nothing but events are collected (`append_later`) and written by one call, the fence of each
-    with it. That is done before anything else is looked at or changed: `db` is the connection with all of them written.
+    """A transaction that collects appends of events alone (`append_later`) and writes them, each with its fence, by one
+    call. They are written before any other read or write: `db` is the connection after that.
 
     proof  (run, seq, checksum) of a batch that was written: it is on disk if the transaction is
     """

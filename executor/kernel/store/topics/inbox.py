@@ -92,7 +92,7 @@ def newest_message(tx: Tx, run: str) -> int:
 
 
 def _has_messages(tx: Tx) -> bool:
-    """Returns True if any inbox has messages. One look for the whole group finds none, nearly always."""
+    """Return True if any inbox has messages: nearly always none has, so a group asks once."""
     if tx.messages is None:
         tx.messages = bool(tx.look("SELECT EXISTS (SELECT 1 FROM inbox)")[0])
     return tx.messages

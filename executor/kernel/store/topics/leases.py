@@ -67,9 +67,9 @@ def release(
     status: RunStatus,
     snapshot: SnapshotRow | None = None,
 ) -> bool:
-    """Give the run up. Returns False, with nothing changed, if the epoch or seq moved, or the run would wait and
+    """Release the run. Returns False, with nothing changed, if the epoch or seq moved, or if the run would wait and
     its inbox is not empty. If `next_run_at_ms` is None only a message wakes it. With `running` it continues as soon
-    as it is claimed. Sets stalls to 0: a worker that gives a run up was not taken down by it."""
+    as it is claimed. Sets stalls to 0: the run did not crash the worker that releases it."""
     tx.lock(run_id)  # a message that came meanwhile is seen by what looks for one
     change = {"id": run_id, "epoch": epoch, "seq": seq, "next_run_at": next_run_at_ms, "status": status}
     released = tx.rows(RELEASE_LEASE, change)

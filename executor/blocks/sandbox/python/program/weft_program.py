@@ -105,7 +105,7 @@ _draw = random.Random(0)  # for what asks the system for randomness
 
 
 class Refused(PermissionError):
-    """What the sandbox does not have."""
+    """The program used a function or a module that the sandbox does not have."""
 
 
 def _refuse(what, instead=""):
@@ -147,7 +147,7 @@ class _Console(io.TextIOBase):
 
 
 class ctx:
-    """What programs have of their block."""
+    """The block, as its program sees it."""
 
     __slots__ = ()
 

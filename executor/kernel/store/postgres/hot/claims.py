@@ -1,8 +1,7 @@
 """Claims of any runs of one pool that are free and due, and the runs that their owner gives up.
 
-Nearly every claim is of this form: found and taken as in `topics/claims.py`, in one statement. It takes nothing, and
-leaves the claim to the function, when it would find runs of a worker that is gone, a free place of a limit, or a run
-with limits.
+Nearly every claim is of this form: one statement that does what `topics/claims.py` does. It claims nothing, and leaves
+the claim to that function, when there are runs of a dead worker, a free place of a limit, or a run with limits.
 """
 
 from __future__ import annotations
