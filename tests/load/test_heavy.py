@@ -20,6 +20,7 @@ from typing import Any
 
 import pytest
 
+from executor.blocks.runners import far
 from executor.open.embed import open_engine
 from executor.open.engine import Engine
 from tests.load.heavy import churn, rounds_of
@@ -27,6 +28,7 @@ from tests.support.dask_cluster import DaskCluster
 from tests.support.size import WHOLE, size
 
 CORES = 2
+PROGRAM = far.__name__.encode()  # in the command of a child
 BRANCHES = size(300, 1_000)
 KILLS_MAX = BRANCHES // 20  # a busy machine may start children more slowly than they are killed
 INLINE_BRANCHES = 100  # as a measure: the time of each is the same
@@ -130,14 +132,14 @@ async def every(seconds: float, kill: Any) -> None:
 
 
 def children_of(server: int) -> list[int]:
-    """The processes in which functions run: below the fork server. Other programs that this process has started, such
-    as a PostgreSQL, have children too."""
-    parents: dict[int, int] = {}
+    """Return the processes in which functions run."""
+    found = []
     for path in Path("/proc").glob("[0-9]*/stat"):
         with suppress(FileNotFoundError, ProcessLookupError):
-            parents[int(path.parent.name)] = int(path.read_text().rpartition(")")[2].split()[1])
-    starters = {pid for pid, parent in parents.items() if parent == server and b"forkserver" in command_of(pid)}
-    return [pid for pid, parent in parents.items() if parent in starters]
+            parent = int(path.read_text().rpartition(")")[2].split()[1])
+            if parent == server and PROGRAM in command_of(int(path.parent.name)):
+                found.append(int(path.parent.name))
+    return found
 
 
 def command_of(pid: int) -> bytes:

@@ -240,7 +240,7 @@ async def test_the_terminal_of_weft_dev_has_all_frames(tmp_path: Path) -> None:
                 printed += (line := await process.stdout.readline()).decode()
                 assert line, printed
         assert f'File "{file}", line 5, in helper' in printed
-        assert str(ROOT / "executor" / "blocks" / "types" / "python.py") in printed
+        assert str(ROOT / "executor" / "blocks" / "types" / "typed.py") in printed
     finally:
         process.send_signal(signal.SIGTERM)
         await process.wait()

@@ -8,6 +8,8 @@ from executor.kernel.process.extras import install
 from server import cli
 from tests.support.python_guest import built_python
 
+pytestmark = pytest.mark.xdist_group("build of the Python of functions")  # one at a time: the others are refused
+
 
 def test_what_is_there_is_not_built_again() -> None:
     built_python()
