@@ -60,6 +60,11 @@ def acting(act: Act) -> Iterator[Act]:
         _act.reset(reset)
 
 
+def leave_act() -> None:
+    """Attribute nothing more of this task to the act in which it was started: that act records itself."""
+    _act.set(None)
+
+
 def present_act() -> Act | None:
     """Return the present act, or None if the server acts for itself or the audit row is written."""
     act = _act.get()

@@ -22,6 +22,7 @@ import orjson
 from msgspec import Struct, field
 
 from executor.errors import Conflict, NotFound, StoreError, WeftError
+from executor.kernel.process.acting import leave_act
 from executor.kernel.process.clock import Clock
 from executor.kernel.process.task import BackgroundTask
 from executor.kernel.read.find import find_run
@@ -317,6 +318,7 @@ class Upkeep(Topic):
         begun: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
         async def work() -> None:
+            leave_act()
             try:
                 async with nullcontext(True) if dry_run else self._store.deleting() as alone:
                     if not alone:

@@ -14,16 +14,19 @@ import pytest
 from msgspec.structs import replace
 from starlette.applications import Starlette
 
+from executor.kernel.process.acting import present_act
 from executor.kernel.store.topics.audit import AuditFilter
 from executor.kernel.store.topics.memory import Conversation, MemoryTurn
 from executor.kernel.store.topics.people import SessionRow
 from executor.open.engine import Engine
+from executor.service.upkeep import gc
 from server.api import TABLE
 from server.app import create_app
 from server.http.credentials import id_in, new_token
 from server.http.rates import NOTED, NOTED_IN_ALL, Rates
 from server.settings import Settings
 from tests.support.documents import connector, in_a_row
+from tests.support.until import until
 from tests.unit.server.conftest import BASE
 
 SERVER = {"authorization": "Bearer the-server-token"}
@@ -181,6 +184,23 @@ async def test_a_token_for_one_workflow_gets_no_links_of_another(
 
 
 # --- the audit
+
+
+async def test_a_deletion_is_recorded_by_its_request_alone(
+    admin: httpx.AsyncClient, engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The deletion recorded the act once more when it began before the request had recorded it."""
+    acts, collect = [], gc.collect
+
+    async def collecting(*args: Any, **more: Any) -> Any:
+        acts.append(present_act())
+        return await collect(*args, **more)
+
+    monkeypatch.setattr(gc, "collect", collecting)
+    assert (await admin.post("/api/upkeep/gc", json={"older_than_s": 0})).is_success
+    await until(lambda: acts)
+    assert acts == [None]
+    assert [row.action for row in await engine.store.read_audit()] == ["POST /api/upkeep/gc"]
 
 
 async def test_each_route_that_changes_something_has_one_row(
