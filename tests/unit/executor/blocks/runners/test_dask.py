@@ -20,7 +20,7 @@ from executor.open.embed import open_engine
 from tests.support.dask_cluster import DaskCluster
 from tests.support.until import until
 from tests.unit.executor.blocks.runners import work
-from tests.unit.executor.blocks.runners.heard import Heard
+from tests.unit.executor.blocks.runners.listener import Listener
 from tests.unit.executor.blocks.runners.test_process import call
 from tests.unit.executor.blocks.runners.test_runners import FUNCTIONS, code_block, document, events
 
@@ -74,7 +74,7 @@ async def test_without_a_cluster_nothing_begins() -> None:
     assert (unset.value.code, unset.value.retryable) == ("runner_unavailable", False)
     runner = DaskRunner(NOWHERE, connect_s=0.05)
     with pytest.raises(BlockError, match="cannot be reached") as unreached:
-        await runner.call(call(work.double, n=1), Heard())
+        await runner.call(call(work.double, n=1), Listener())
     assert (unreached.value.code, unreached.value.deferred) == ("runner_unavailable", "not_begun")
     await runner.close()
 
@@ -88,15 +88,15 @@ def test_a_connection_that_is_given_up_leaves_no_stack_in_the_log(error: BaseExc
 
 @pytest.mark.proof
 async def test_values_cross_and_a_function_speaks_from_there(cluster: DaskCluster) -> None:
-    runner, heard = DaskRunner(cluster.address), Heard()
-    assert (await runner.call(call(work.double, n=2), heard))["twice"] == 4
-    assert await runner.call(call(work.soon, n=2), heard) == 3
+    runner, listener = DaskRunner(cluster.address), Listener()
+    assert (await runner.call(call(work.double, n=2), listener))["twice"] == 4
+    assert await runner.call(call(work.soon, n=2), listener) == 3
     with pytest.raises(BlockError) as unfit:
-        await runner.call(call(work.tell, "ctx"), heard)
+        await runner.call(call(work.tell, "ctx"), listener)
     assert (unfit.value.code, unfit.value.retryable) == ("runner_unfit", False)
-    assert (heard.lines, heard.live) == (["line 0", "line 1", "line 2"], ["live"])
+    assert (listener.lines, listener.live) == (["line 0", "line 1", "line 2"], ["live"])
     with pytest.raises(BlockError) as failed:
-        await runner.call(call(work.leave), heard)
+        await runner.call(call(work.leave), listener)
     assert failed.value.code == "function_failed"
     assert f'File "{work.__file__}"' in failed.value.traceback and ", in leave" in failed.value.traceback
     await runner.close()
@@ -131,10 +131,10 @@ async def test_a_dead_worker_is_one_lost_attempt_and_the_scheduler_repeats_nothi
     cluster: DaskCluster, tmp_path: Path
 ) -> None:
     seen = tmp_path / "seen"
-    runner, heard = DaskRunner(cluster.address), Heard()
+    runner, listener = DaskRunner(cluster.address), Listener()
     outcomes = await asyncio.gather(
-        runner.call(call(work.die, seen=str(seen)), heard),
-        *(runner.call(attempt(work.double, n), heard) for n in range(20)),
+        runner.call(call(work.die, seen=str(seen)), listener),
+        *(runner.call(attempt(work.double, n), listener) for n in range(20)),
         return_exceptions=True,
     )
     assert isinstance(outcomes[0], Lost) and not outcomes[0].together
@@ -182,7 +182,7 @@ def attempt(function: Any, n: int, **arguments: Any) -> Any:
     return replace(made, idempotency_key=f"run:{function.__name__}@{n}")
 
 
-class _Limit(Heard):
+class _Limit(Listener):
     """Counts the calls whose time limit does not run."""
 
     def __init__(self) -> None:

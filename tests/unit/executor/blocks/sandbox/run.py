@@ -13,7 +13,7 @@ from executor.blocks.sandbox import Limits
 from executor.blocks.sandbox.exchange import PLACE
 from executor.blocks.sandbox.sandbox import Sandbox
 from executor.kernel.values.payload import Bound
-from tests.unit.executor.blocks.runners.heard import Heard
+from tests.unit.executor.blocks.runners.listener import Listener
 
 NOW_MS = 1_700_000_000_123
 
@@ -44,7 +44,7 @@ class Apart(Sandbox):
 
     async def _elsewhere(self, arguments: Mapping[str, Any]) -> Any:
         call = Call(PLACE, "JavaScript", Raw(json.encode(arguments)), "run:f", 1)
-        calling = self._runner.call(call, Heard())
+        calling = self._runner.call(call, Listener())
         return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(calling, self._loop))
 
     def close(self) -> None:

@@ -9,8 +9,8 @@ from typing import Any
 from executor.errors import BlockError
 
 
-class Heard:
-    """A listener that keeps what it hears."""
+class Listener:
+    """A listener that keeps what a function logs, emits and stores as checkpoints."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []
