@@ -103,12 +103,12 @@ def posting_cpu(which: str) -> list[float]:
 
 
 def _posting(which: str) -> tuple[float, float]:
-    body = _posted()
+    body = posted()
     with server(which) as process:
         return on_uvloop(lambda: _post(process, "/api/runs" if which == "weft" else "/", body))
 
 
-def _posted() -> bytes:
+def posted() -> bytes:
     document = workloads.document("posted", {"end": {"type": "set", "name": "End", "params": {"value": 1}}}, [])
     document["edges"] = [{"source": "start", "target": "end"}]
     body = orjson.dumps({"document": document, "input": {}})

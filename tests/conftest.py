@@ -100,6 +100,7 @@ TESTS = Path(__file__).parent
 NEAR = (
     "unit",
     "words",
+    "performance",
     "simulation",
     "conformance",
     "web/test_web.py",

@@ -8,7 +8,7 @@ Compiled once per plan node, so that filling touches only the places that change
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import orjson
@@ -40,10 +40,12 @@ def compile_template(node: Node, marked: Collection[str] = ()) -> Template:
         params = {key: value for key, value in params.items() if key not in _SETTLED_AT_START}
     known = {ref.text: ref for ref in node.needs}
     skip, cache = node.policy.skip_if, node.policy.cache
-    slots = _slots(params, known, frozenset(node.code), frozenset(node.literal), frozenset(marked))
+    slots = tuple(_slots(params, known, frozenset(node.code), frozenset(node.literal), frozenset(marked)))
+    if not (params or skip or cache or node.policy.limit):
+        return _EMPTY
     return Template(
         trimmed(orjson.dumps(params)),
-        list(slots),
+        slots,
         _Code(skip, known) if skip else None,
         _Code(cache.key, known) if cache is not None and cache.key else None,
         _slot(node.policy.limit.key, known, False) or node.policy.limit.key if node.policy.limit is not None else "",
@@ -58,7 +60,7 @@ class Template:
     def __init__(
         self,
         params: bytes,
-        slots: list[tuple[_Place, _Slot]],
+        slots: Sequence[tuple[_Place, _Slot]],
         skip: _Code | None,
         cache_key: _Code | None,
         limit_key: str | _Whole | _Text | _Code,
@@ -92,6 +94,9 @@ class Template:
         key = self._limit_key
         filled = key if isinstance(key, str) else key.fill(values, path, _Room())
         return filled if isinstance(filled, str) else render(filled)
+
+
+_EMPTY: Final = Template(b"{}", (), None, None, "")  # of all nodes without params
 
 
 class _Room:

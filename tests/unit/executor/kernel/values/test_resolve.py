@@ -143,6 +143,14 @@ def test_params_are_the_callers_own() -> None:
     assert template.fill(held, ()) == {"x": {"list": [1]}, "v": {"a": [1]}, "fixed": [1], "r": {"a": [1]}}
 
 
+def test_nodes_without_params_share_what_is_compiled() -> None:
+    """A chain of a hundred thousand steps keeps one for each of its nodes."""
+    bare = compile_template(make({}))
+    assert compile_template(make({})) is bare
+    assert compile_template(make({}, policy=Policy(skip_if="true"))) is not bare
+    assert bare.fill(values(), ()) == {}
+
+
 def test_a_strict_reference_fails_wherever_it_stands() -> None:
     strict = Ref("s.nosuch", "block", 0, path=("nosuch",), strict=True)
     for params, code in (({"x": "<s.nosuch>"}, ()), ({"x": "a <s.nosuch>"}, ()), ({"x": "<s.nosuch> > 1"}, ("/x",))):
