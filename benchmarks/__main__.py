@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 import time
 from collections.abc import Mapping, Sequence
-from typing import Protocol
 
 from benchmarks import compare, core, durable, fleet, growth, parts, postgres, report, serving, streaming, syncs
 from benchmarks.measure import machine
 from benchmarks.report import Report
-from benchmarks.sequence import Take, Taker
+from benchmarks.sequence import Benchmark, Taker
 from benchmarks.statistics import Figure
-
-
-class Benchmark(Protocol):
-    def figures(self, section: str, wanted: int, take: Take) -> list[Figure]: ...
-
 
 BENCHMARKS: Mapping[str, Sequence[Benchmark]] = {
     **durable.BENCHMARKS,
@@ -35,7 +30,7 @@ BENCHMARKS: Mapping[str, Sequence[Benchmark]] = {
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("--only", default="", help=f"comma list of: {', '.join(BENCHMARKS)}")
-    parser.add_argument("--samples", type=int, default=12, help="quiet samples that are wanted of each program (12)")
+    parser.add_argument("--samples", type=int, default=10, help="quiet samples that are wanted of each program (10)")
     parser.add_argument("--compare", choices=["peers"], help="run the durable workloads on LangGraph and DBOS as well")
     parser.add_argument("--json", action="store_true", help="figures and machine as JSON")
     options = parser.parse_args()
@@ -43,6 +38,7 @@ def main() -> int:
     unknown = [name for name in names if name not in BENCHMARKS]
     if unknown:
         parser.error(f"unknown: {', '.join(unknown)}; there are {', '.join(BENCHMARKS)}")
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # a process without it imports two to three times as fast
     where, benchmarks = machine(), dict(BENCHMARKS)
     if options.compare:
         python = compare.interpreter()
@@ -50,7 +46,7 @@ def main() -> int:
             where |= compare.versions(python)
         except compare.NotInstalled as error:
             parser.exit(2, f"{error}\n")
-        benchmarks |= compare.beside(durable.BENCHMARKS, python)
+        benchmarks |= compare.beside(durable.WORKLOADS, python)
     began = time.monotonic()
     out = sys.stderr if options.json else sys.stdout
     print(", ".join(f"{key} {value}" for key, value in where.items()), file=out)

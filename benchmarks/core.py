@@ -194,27 +194,33 @@ NAMES = {
     "fails": "fails alone",
 }
 GROWTH = [
-    Sampled("core: fan of 20,000 ÷ fan of 200", "us/node", program(fan, 20_000), program(fan, 200), Target(1.3)),
+    Sampled(
+        "core: fan of 20,000 ÷ fan of 200", "us/node", program(fan, 20_000), program(fan, 200), Target(1.3), share=3
+    ),
     Sampled(
         "core: loop, last 1,000 rounds ÷ first",
         "us/round",
         program(rounds, "last"),
         program(rounds, "first"),
         Target(1.2),
+        share=3,
     ),
 ]
 BENCHMARKS = {
     "core": [
-        Sampled(f"core: {NAMES[name]}", "us/node", program(nodes, name), program(bare_nodes, name), Target(6))
+        Sampled(f"core: {NAMES[name]}", "us/node", program(nodes, name), program(bare_nodes, name), Target(6), share=3)
         for name in (*GRAPHS, "loop")
     ],
-    "fold": [Sampled(f"core: fold, {NAMES[name]}", "us/event", program(folding, name)) for name in ("chain", "loop")],
+    "fold": [
+        Sampled(f"core: fold, {NAMES[name]}", "us/event", program(folding, name), share=3) for name in ("chain", "loop")
+    ],
     "trouble": [
         Sampled(
             f"core: 1,000 branches, each {NAMES[name]} ÷ 100",
             "us",
             program(trouble, name, 1_000),
             program(trouble, name, 100),
+            share=3,
         )
         for name in CASES
     ],

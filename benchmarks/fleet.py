@@ -23,8 +23,8 @@ from msgspec import Struct
 
 from benchmarks.measure import folder
 from benchmarks.sample import ROOT, program
-from benchmarks.sequence import Take, collect
-from benchmarks.statistics import Figure, Sample, Series, Target
+from benchmarks.sequence import Take, collect, spread_of
+from benchmarks.statistics import Figure, Target
 from benchmarks.workloads import Document, document
 from executor.blocks.http.client import GuardedClient
 from executor.blocks.sandbox.sandbox import Sandbox
@@ -35,8 +35,8 @@ from executor.open.engine import Engine
 
 WORKERS = (1, 2, 4)
 STEPS, RUNS = 50, 5_000  # more than two processors can do until the window ends
-WINDOW_S = 6.0
-WARM_S = 2.0  # behind the first step of the last worker
+WINDOW_S = 4.0
+WARM_S = 1.0  # behind the first step of the last worker
 START_S = 60.0
 AT_ONCE = 100  # submissions
 SAMPLES = 2
@@ -201,13 +201,12 @@ class Curve(Struct, frozen=True):
             one = series[str(count)]
             name = f"{count} worker{'s' if count > 1 else ''}"
             for n, (what, unit, target) in enumerate(PARTS if count > 1 else PARTS[:3]):
-                values = Series([Sample((sample.values[n],), sample.foreign) for sample in one.samples])
                 found.append(
                     Figure(
                         section,
                         f"{name}: {what}",
                         unit,
-                        values.spread(),
+                        spread_of(one, n),
                         target=target,
                         samples=len(one.samples),
                         thrown=one.thrown,

@@ -24,6 +24,19 @@ DURABLE = ("chain", "ahead", "fan", "loop", "runs", "resume", "short")
 GROWTH = "growth"
 FLEET = "fleet"
 NOT_KNOWN = "not measured"
+# Why a target is missed, by section.
+WHY = {
+    "chain": "two threads share the interpreter, and a step's events are more bytes than the floor's row",
+    "loop": "as W1; each iteration also decides whether there is another one",
+    "fan": "deciding, recording and calling a block are Python, no part of it large; the floor only writes a row",
+    "runs": "as W2; a run also begins, ends and returns its view, which is a tenth of each of its ten steps",
+    "resume": "the run is read from disk and folded; the answer and the next step each have a commit",
+    "post": "half is the run itself: plan, decisions, two blocks, four statements; the echo does none of it",
+    "start": "half is importing weft, the rest its libraries and opening the database",
+    "sse": "pings and the clock of each stream; runs that wait are looked at by their worker as well",
+    "postgres": "each group is a way to the server and back, through psycopg and two switches between threads",
+    "growth": "what is counted or added up is read row by row, in the thread of a reader",
+}
 
 
 class PageError(Exception):
@@ -69,6 +82,7 @@ def figures(report: Report) -> str:
     parts = [measured(report)]
     grown = [one for one in report.figures if one.section == GROWTH]
     fleet = [one for one in report.figures if one.section == FLEET]
+    missed = [one for one in report.figures if one.verdict == "MISSED" and not _beside_another(one)]
     report = Report(report.machine, [one for one in report.figures if one.section not in (GROWTH, FLEET)])
     if durable := [one for one in _to_the_floor(report) if one.section in DURABLE]:
         parts += ["### Durable work, beside the floor", beside_the_floor(durable)]
@@ -85,6 +99,8 @@ def figures(report: Report) -> str:
         parts += ["### A fleet of workers", alone(fleet)]
     if rest := [one for one in _to_the_floor(report) if one.section not in DURABLE]:
         parts += ["### Everything else", beside_the_floor(rest)]
+    if missed:
+        parts += ["### Missed", "Targets beside the floor that are not reached, and why.", why(missed)]
     return "\n\n".join(parts) + "\n"
 
 
@@ -122,6 +138,11 @@ def beside_others(found: Sequence[Figure]) -> str:
         whose = f"{one.beside_name} ({one.note})" if one.note else one.beside_name
         rows.append([one.name, unit, ours, whose, other, *rest])
     return table(head, rows)
+
+
+def why(missed: Sequence[Figure]) -> str:
+    rows = ([one.name, number(one.value), *_asked(one)[:1], WHY.get(one.section, NOT_KNOWN)] for one in missed)
+    return table(("what", "reached", "target", "why"), rows)
 
 
 def alone(found: Sequence[Figure]) -> str:

@@ -260,11 +260,14 @@ BENCHMARKS = {
             program(bare_compiling),
             Target(100, of="value"),
             "CPU time of the first document of a process",
+            share=2,
         )
     ],
-    "expression": [Sampled("expression on the loop", "us", program(expression), None, Target(200, of="value"))],
+    "expression": [
+        Sampled("expression on the loop", "us", program(expression), None, Target(200, of="value"), share=3)
+    ],
     "programs": [
-        Sampled("a program in JavaScript, warm", "ms", program(javascript), None, Target(1, of="value")),
+        Sampled("a program in JavaScript, warm", "ms", program(javascript), None, Target(1, of="value"), share=3),
         Sampled(
             "a program in Python, warm",
             "ms",
@@ -272,10 +275,11 @@ BENCHMARKS = {
             None,
             Target(6, of="value"),
             "after `weft python build`; a new interpreter for each call",
+            share=3,
         ),
     ],
     "append": [
-        Sampled(f"append, {COMMITTERS} committers", "us/row", program(appending), program(bare_appending)),
+        Sampled(f"append, {COMMITTERS} committers", "us/row", program(appending), program(bare_appending), share=3),
     ],
     "recovery": [
         Sampled(
@@ -284,7 +288,7 @@ BENCHMARKS = {
             program(recovery),
             program(bare_recovery),
             Target(0.5, of="value"),
-            share=3,
+            share=4,
         ),
         Sampled(
             f"recover it with a snapshot, {loaded.EVERY // 2:,} events later",
@@ -292,7 +296,7 @@ BENCHMARKS = {
             program(recovery_with_snapshot),
             None,
             Target(60, of="value"),
-            share=3,
+            share=4,
         ),
     ],
 }

@@ -11,18 +11,16 @@ import asyncio
 import gc
 import os
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
-
-from msgspec import Struct
 
 from benchmarks import workloads
 from benchmarks.measure import folder
 from benchmarks.retiring import RETIRING
 from benchmarks.sample import program
-from benchmarks.sequence import Sampled
+from benchmarks.sequence import Benchmark, Part, Parted, Sampled
 from benchmarks.sizes import CHAIN
 from benchmarks.statistics import Target
 from benchmarks.workloads import Document, Noop
@@ -51,15 +49,8 @@ WORKLOADS: dict[str, tuple[Callable[[], Document], int, int]] = {
 }
 
 
-class Costs(Struct):
-    """Of a step."""
-
-    worker_us: float
-    server_us: float
-    syncs: float
-
-
-def on_postgres(workload: str, what: str) -> list[float]:
+def on_postgres(workload: str) -> list[float]:
+    """CPU microseconds of a step, of the worker and of its sessions on the server, and syncs."""
     from examples.fleet.database import Database  # the extra `postgres`, and the wheel
 
     with folder() as path:
@@ -67,7 +58,7 @@ def on_postgres(workload: str, what: str) -> list[float]:
         database = Database(parent=str(path))
         try:
             database.start()
-            return [getattr(asyncio.run(_on_postgres(database.address, workload)), what)]
+            return asyncio.run(_on_postgres(database.address, workload))
         finally:
             database.remove()
 
@@ -122,7 +113,7 @@ def _sessions_cpu_s(connection: Any) -> float:
     return sum(_cpu_s(pid) for (pid,) in connection.execute(SESSIONS))
 
 
-async def _on_postgres(address: str, workload: str) -> Costs:
+async def _on_postgres(address: str, workload: str) -> list[float]:
     import psycopg
 
     from executor.kernel.store.postgres.store import PostgresStore
@@ -138,7 +129,7 @@ async def _on_postgres(address: str, workload: str) -> Costs:
         worker_us = await _worked(PostgresStore(address), workload, look)
         syncs = _syncs(other) - before
     server_us = (spent_s[1] - spent_s[0]) / steps / runs * 1e6
-    return Costs(worker_us, server_us, syncs / steps / (runs + 1))
+    return [worker_us, server_us, syncs / steps / (runs + 1)]
 
 
 async def _worked(store: Store, workload: str, look: Callable[[], None] = lambda: None) -> float:
@@ -187,28 +178,27 @@ def _syncs(connection: Any) -> int:
     return int(count or 0)
 
 
-def _on(workload: str, what: str) -> Any:
-    return program(on_postgres, workload, what)
+def _of(name: str, worker: float, server: float | None, syncs: float) -> tuple[Part, ...]:
+    """Targets of the three values of `on_postgres`."""
+    return (
+        Part(f"{name} worker CPU; the floor is SQLite", "us/step", Target(worker)),
+        Part(f"{name} server CPU", "us/step", Target(server, "value") if server else None, beside=False),
+        Part(f"{name} syncs", "syncs/step", Target(syncs, "value"), beside=False),
+    )
 
 
-def _beside_sqlite(workload: str) -> Any:
-    return {"ours": _on(workload, "worker_us"), "floor": program(on_sqlite, workload), "target": Target(1.5)}
-
-
-BENCHMARKS = {
+BENCHMARKS: dict[str, Sequence[Benchmark]] = {
     "postgres": [
-        Sampled("W1 worker CPU; the floor is SQLite", "us/step", **_beside_sqlite("chain")),
-        Sampled("W4 worker CPU; the floor is SQLite", "us/step", **_beside_sqlite("runs")),
-        Sampled("W4 server CPU", "us/step", _on("runs", "server_us"), target=Target(50, "value")),
-        Sampled("W1 syncs", "syncs/step", _on("chain", "syncs"), target=Target(1.05, "value")),
+        Parted(_of("W1", 1.5, None, 1.05), program(on_postgres, "chain"), program(on_sqlite, "chain"), share=3),
+        Parted(_of("W4", 1.3, 50, 0.05), program(on_postgres, "runs"), program(on_sqlite, "runs"), share=3),
         Sampled(
             "claim of 64, server CPU; the floor has one key, and not 10,000",
             "us/claim",
             program(a_claim, RUNS_TO_CLAIM),
             program(a_claim, 1),
             target=Target(1.3),
+            share=4,
         ),
-        Sampled("W4 syncs", "syncs/step", _on("runs", "syncs"), target=Target(0.05, "value")),
         *RETIRING,
     ]
 }

@@ -116,7 +116,12 @@ def _cpu_s(server: int) -> float:
 
 
 def _beside(floor: str, what: str) -> Any:
-    return {"ours": program(retired, "parts", what), "floor": program(retired, floor, what), "target": Target(0.1)}
+    return {
+        "ours": program(retired, "parts", what),
+        "floor": program(retired, floor, what),
+        "target": Target(0.1),
+        "share": 6,
+    }
 
 
 RETIRING = [

@@ -7,30 +7,37 @@ by then no sample at all was quiet, the machine is busy, and there is no second 
 
 from __future__ import annotations
 
-import subprocess
 import time
 from collections.abc import Callable, Mapping
+from typing import Protocol
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from benchmarks import load
-from benchmarks.sample import ROOT, Program, values_in
-from benchmarks.statistics import Figure, Sample, Series, Target
+from benchmarks.sample import PURE, Program, has_compiled
+from benchmarks.statistics import Figure, Sample, Series, Spread, Target
 
 # Others may use this much of a processor when a sample starts.
 START_MAX = 0.3
 LOOK_S = 0.1
 # For a quiet moment, in one sequence.
-WAIT_MAX_S = 10.0
+WAIT_MAX_S = 5.0
+LEAST = 2  # samples, of a benchmark that takes long
 ROUNDS_MAX = 2
 SAMPLE_MAX_S = 300
 
 Take = Callable[[Program], Sample]
 
 
+class Benchmark(Protocol):
+    def figures(self, section: str, wanted: int, take: Take) -> list[Figure]: ...
+
+
 class Sampled(Struct, frozen=True):
     """A benchmark: what is run, and what is asked of it. `others`: more systems beside which weft is set, by name.
-    `share`: a benchmark that takes long wants only one in so many samples."""
+    `share`: a benchmark that takes long wants only one in so many samples. `compiled`: what is asked of the compiled
+    build, which takes part in the sequence where there is one; the figure without that name is then of pure Python."""
 
     name: str
     unit: str
@@ -41,27 +48,79 @@ class Sampled(Struct, frozen=True):
     share: int = 1
     others: Mapping[str, Program] = {}
     others_target: Target | None = None
+    compiled: Target | None = None
 
     def figures(self, section: str, wanted: int, take: Take) -> list[Figure]:
         programs = {"ours": self.ours, **({"floor": self.floor} if self.floor else {}), **self.others}
-        series = collect(programs, max(3, wanted // self.share), take)
-        beside = [("floor", self.target)] if self.floor else []
-        beside += [(name, self.others_target) for name in self.others]
+        both = self.compiled is not None and has_compiled()
+        if both:
+            programs = {**programs, "ours": replace(self.ours, environ=PURE), "compiled": self.ours}
+        series = collect(programs, max(LEAST, wanted // self.share), take)
+        floor = "floor" if self.floor else ""
+        rows = [(self.name, "ours", floor, self.target)]
+        rows += [(f"{self.name}, compiled", "compiled", floor, self.compiled)] if both else []
+        rows += [(self.name, "compiled" if both else "ours", name, self.others_target) for name in self.others]
         return [
             Figure(
                 section=section,
-                name=self.name,
+                name=name,
                 unit=self.unit,
-                ours=series["ours"].spread(),
-                beside=series[name].spread() if name else None,
-                beside_name=name,
+                ours=series[whose].spread(),
+                beside=series[beside].spread() if beside else None,
+                beside_name=beside,
                 target=target,
-                samples=sum(len(series[who].samples) for who in ("ours", name) if who),
-                thrown=sum(series[who].thrown for who in ("ours", name) if who),
-                note=self.note if name in ("", "floor") else "",
+                samples=sum(len(series[who].samples) for who in (whose, beside) if who),
+                thrown=sum(series[who].thrown for who in (whose, beside) if who),
+                note=self.note if beside == floor else "",
             )
-            for name, target in beside or [("", self.target)]
+            for name, whose, beside, target in rows
         ]
+
+
+class Part(Struct, frozen=True):
+    """One of the values of a program. `beside`: the floor has it too."""
+
+    name: str
+    unit: str
+    target: Target | None = None
+    beside: bool = True
+    note: str = ""
+
+
+class Parted(Struct, frozen=True):
+    """A benchmark whose programs measure several things at once: a value for each of `parts`. `share`: see Sampled."""
+
+    parts: tuple[Part, ...]
+    ours: Program
+    floor: Program | None = None
+    share: int = 1
+
+    def figures(self, section: str, wanted: int, take: Take) -> list[Figure]:
+        programs = {"ours": self.ours, **({"floor": self.floor} if self.floor else {})}
+        series = collect(programs, max(LEAST, wanted // self.share), take)
+        found = []
+        for n, part in enumerate(self.parts):
+            beside = [series["floor"]] if self.floor and part.beside else []
+            found.append(
+                Figure(
+                    section,
+                    part.name,
+                    part.unit,
+                    spread_of(series["ours"], n),
+                    spread_of(beside[0], n) if beside else None,
+                    "floor" if beside else "",
+                    target=part.target,
+                    samples=sum(len(one.samples) for one in [series["ours"], *beside]),
+                    thrown=sum(one.thrown for one in [series["ours"], *beside]),
+                    note=part.note,
+                )
+            )
+        return found
+
+
+def spread_of(series: Series, n: int) -> Spread | None:
+    """Of one of the values that each sample has."""
+    return Series([Sample((sample.values[n],), sample.foreign) for sample in series.samples]).spread()
 
 
 def collect(programs: Mapping[str, Program], wanted: int, take: Take) -> dict[str, Series]:
@@ -86,10 +145,8 @@ class Taker:
     def __call__(self, program: Program) -> Sample:
         self.wait()
         before = load.reading()
-        ended = subprocess.run(
-            program.command, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True, timeout=SAMPLE_MAX_S
-        )
-        return Sample(values_in(ended.stdout), load.foreign(before, load.reading()))
+        values = program.run(SAMPLE_MAX_S)
+        return Sample(values, load.foreign(before, load.reading()))
 
     def wait(self) -> None:
         while self._waited_s < WAIT_MAX_S:

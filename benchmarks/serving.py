@@ -10,7 +10,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -19,7 +19,7 @@ import orjson
 from benchmarks import workloads
 from benchmarks.measure import folder, on_uvloop
 from benchmarks.sample import program
-from benchmarks.sequence import Sampled
+from benchmarks.sequence import Benchmark, Part, Parted
 from benchmarks.statistics import Target
 
 CONNECTIONS, POSTS_S, POST_BYTES = 64, 3.0, 1_000
@@ -73,18 +73,12 @@ def server(which: str, **more: str) -> Iterator[Process]:
 
 
 def starting(which: str) -> list[float]:
-    """Seconds from the start of a server process, without a database, to its first answer."""
+    """Seconds from the start of a server process, without a database, to its first answer; its CPU seconds until then,
+    and its MiB, where what it shares with others counts in proportion."""
     began = time.perf_counter()
     with server(which) as process:
         _ask(process, which)
-        return [time.perf_counter() - began]
-
-
-def memory(which: str) -> list[float]:
-    """MiB of an empty server that has answered one request; what it shares with others counts in proportion."""
-    with server(which) as process:
-        _ask(process, which)
-        return [process.memory_mib()]
+        return [time.perf_counter() - began, process.cpu_s(), process.memory_mib()]
 
 
 def _ask(process: Process, which: str) -> None:
@@ -93,16 +87,8 @@ def _ask(process: Process, which: str) -> None:
 
 
 def posting(which: str) -> list[float]:
-    """Answers per second: durable runs, which the same process also drives to their end meanwhile, or an echo."""
-    return [_posting(which)[0]]
-
-
-def posting_cpu(which: str) -> list[float]:
-    """Microseconds of the server's CPU, of all its threads, for one of these answers."""
-    return [_posting(which)[1]]
-
-
-def _posting(which: str) -> tuple[float, float]:
+    """Answers per second: durable runs, which the same process also drives to their end meanwhile, or an echo; and
+    microseconds of the server's CPU, of all its threads, for one of them."""
     body = posted()
     with server(which) as process:
         return on_uvloop(lambda: _post(process, "/api/runs" if which == "weft" else "/", body))
@@ -118,7 +104,7 @@ def posted() -> bytes:
     return body
 
 
-async def _post(process: Process, path: str, body: bytes) -> tuple[float, float]:
+async def _post(process: Process, path: str, body: bytes) -> list[float]:
     """Over `CONNECTIONS` open connections: answers per second, and microseconds of the server's CPU for each."""
     port = process.port
     head = f"POST {path} HTTP/1.1\r\nhost: 127.0.0.1:{port}\r\ncontent-type: application/json\r\n"
@@ -144,7 +130,7 @@ async def _post(process: Process, path: str, body: bytes) -> tuple[float, float]
     before_s, began = process.cpu_s(), time.perf_counter()
     until = began + POSTS_S
     await asyncio.gather(*(one() for _ in range(CONNECTIONS)))
-    return answers / (time.perf_counter() - began), (process.cpu_s() - before_s) / answers * 1e6
+    return [answers / (time.perf_counter() - began), (process.cpu_s() - before_s) / answers * 1e6]
 
 
 async def call(port: int, method: str, path: str, body: bytes) -> bytes:
@@ -174,38 +160,27 @@ def _unchunk(data: bytes) -> bytes:
 
 
 POSTING = f"POST /api/runs, {POST_BYTES:,} B, {CONNECTIONS} connections"
-BENCHMARKS = {
+BENCHMARKS: dict[str, Sequence[Benchmark]] = {
     "start": [
-        Sampled(
-            "start of an empty server",
-            "s",
+        Parted(
+            (
+                Part("start of an empty server", "s", Target(0.6, of="value")),
+                Part("CPU of a server until its first answer", "s", Target(0.3, of="value")),
+                Part("memory of an empty server", "MiB", Target(90, of="value")),
+            ),
             program(starting, "weft"),
             program(starting, "bare"),
-            Target(0.6, of="value"),
-        ),
-        Sampled(
-            "memory of an empty server",
-            "MiB",
-            program(memory, "weft"),
-            program(memory, "bare"),
-            Target(90, of="value"),
-            share=4,
+            share=2,
         ),
     ],
     "post": [
-        Sampled(
-            POSTING,
-            "1/s",
+        Parted(
+            (
+                Part(POSTING, "1/s", Target(3_000, of="value", least=True)),
+                Part(f"CPU of the server, {POSTING}", "us", Target(4)),
+            ),
             program(posting, "weft"),
             program(posting, "bare"),
-            Target(3_000, of="value", least=True),
-            share=3,
-        ),
-        Sampled(
-            f"CPU of the server, {POSTING}",
-            "us",
-            program(posting_cpu, "weft"),
-            program(posting_cpu, "bare"),
             share=3,
         ),
     ],

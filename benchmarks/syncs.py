@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from benchmarks import durable, workloads
 from benchmarks.measure import folder
-from benchmarks.sample import ROOT, program, values_in
+from benchmarks.sample import ROOT, program
 from benchmarks.sequence import Take
 from benchmarks.sizes import CHAIN, FAN, RUN_STEPS, RUNS
 from benchmarks.statistics import Figure, Target
@@ -61,8 +61,7 @@ def traced(name: str) -> int:
 
 
 def commits(name: str) -> int:
-    command = program(run, name).command
-    [count] = values_in(subprocess.run(command, check=True, cwd=ROOT, stdout=subprocess.PIPE, text=True).stdout)
+    [count] = program(run, name).run()
     return round(count)
 
 

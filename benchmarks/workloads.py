@@ -105,6 +105,12 @@ def loop(iterations: int, steps: int) -> Document:
     return document(f"loop {iterations} x {steps}", blocks, [*edges])
 
 
+def parallel(branches: int) -> Document:
+    params = {"mode": "count", "count": branches}
+    blocks = {"each": {"type": "parallel", "name": "Each", "params": params}, "step": noop("step", parent="each")}
+    return document(f"parallel {branches}", blocks, [("start", "each"), ("each", "body", "step")])
+
+
 def pause() -> Document:
     """An approval, then a step."""
     ask = {"type": "approval", "name": "Ask", "params": {"title": "Go on?", "actions": ["yes", "no"]}}

@@ -24,10 +24,10 @@ def test_each_other_system_runs_every_workload(module: str) -> None:
 
 
 def test_others_are_in_the_sequences_of_weft() -> None:
-    benchmarks = compare.beside(durable.BENCHMARKS, Path("/peers/python"))
+    benchmarks = compare.beside(durable.WORKLOADS, Path("/peers/python"))
     assert list(benchmarks) == ["chain", "fan", "loop", "runs", "resume"]
     for section, [one] in benchmarks.items():
-        assert one.ours == durable.BENCHMARKS[section][0].ours
+        assert one.ours == durable.WORKLOADS[section][0].ours
         assert list(one.others) == list(compare.PEERS)
         for program in one.others.values():
             assert program.python == "/peers/python"

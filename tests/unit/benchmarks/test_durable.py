@@ -28,15 +28,14 @@ def test_a_step_is_an_effect() -> None:
 
 def test_answers_and_short_runs_are_measured_one_by_one() -> None:
     assert len(durable.resume()) == sizes.PAUSES
-    assert len(durable.short("first")) == 1
-    assert len(durable.short("later")) == sizes.PAUSES - 1
+    assert len(durable.short()) == 2
 
 
-def test_targets_are_those_of_the_short_runs() -> None:
+def test_targets_are_those_of_pure_python_and_of_the_compiled_build() -> None:
     bounds = {
-        name: one.target.bound
-        for name in ("chain", "fan", "loop", "runs", "resume")
-        for one in durable.BENCHMARKS[name]
-        if one.target is not None
+        name: (one.target.bound, one.compiled.bound)
+        for name, ones in durable.WORKLOADS.items()
+        for one in ones
+        if one.target is not None and one.compiled is not None
     }
-    assert bounds == {"chain": 1.6, "fan": 2.5, "loop": 2.3, "runs": 9, "resume": 6}
+    assert bounds == {"chain": (1.45, 1.2), "fan": (2.8, 2), "loop": (1.9, 1.5), "runs": (9, 5), "resume": (6, 4)}

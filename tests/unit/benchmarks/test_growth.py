@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from benchmarks import growth
-from benchmarks.growth import Growing, Part
+from benchmarks.growth import FLAT, UNIT, Growing
 from benchmarks.sample import Program
+from benchmarks.sequence import Part
 from benchmarks.statistics import Sample
 
 
@@ -26,7 +27,9 @@ def test_each_size_stands_beside_the_one_before() -> None:
         size = int(one.arguments[1])
         return Sample((2.0 if size == 10 else 3.0, 500.0 * size), 0.0)
 
-    growing = Growing("chain", (10, 100, 1_000), growth.steps, (Part("a step of {}"),), "memory, {}", samples=1)
+    growing = Growing(
+        "chain", (10, 100, 1_000), growth.steps, (Part("a step of {}", UNIT, FLAT),), "memory, {}", samples=1
+    )
     found = growing.figures("growth", 12, take)
     assert [one.name for one in found] == [
         "a step of 100 ÷ 10",
@@ -40,6 +43,6 @@ def test_each_size_stands_beside_the_one_before() -> None:
 
 
 def test_a_busy_machine_gives_no_memory_either() -> None:
-    growing = Growing("chain", (10, 100), growth.steps, (Part("a step of {}"),), "memory, {}")
+    growing = Growing("chain", (10, 100), growth.steps, (Part("a step of {}", UNIT, FLAT),), "memory, {}")
     [figure] = growing.figures("growth", 3, lambda one: Sample((1.0, 1.0), 2.0))
     assert figure.busy

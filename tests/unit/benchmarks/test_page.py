@@ -1,8 +1,9 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
-from benchmarks.page import BEGIN, END, PAGE, PageError, figures, saved, with_peers, write
+from benchmarks.page import BEGIN, END, PAGE, WHY, PageError, figures, saved, with_peers, write
 from benchmarks.report import Report
 from benchmarks.statistics import Figure, Spread, Target
 
@@ -94,6 +95,16 @@ def test_other_systems_have_a_table_of_their_own() -> None:
     assert "| W1 | ms/step | 0.2 / 0.375 | LangGraph | 1 / 1.5 | 5 | 4 | ≥ 3 | met |" in text
     assert "other systems" not in figures(report(CHAIN))
     assert "floor" not in figures(report(SYNCS))
+
+
+def test_what_is_missed_has_a_reason() -> None:
+    slow = replace(CHAIN, target=Target(1.2))
+    text = figures(report(CHAIN, slow, POST, BUSY))
+    assert f"| W1 | 1.5 | ≤ 1.2 | {WHY['chain']} |" in text
+    assert f"| POST | 1,000 | ≥ 3000 1/s | {WHY['post']} |" in text
+    assert text.count(WHY["chain"]) == 1, "what is met has none"
+    assert "### Missed" not in figures(report(CHAIN, BUSY))
+    assert "not measured |" not in figures(saved()).partition("### Missed")[2].partition("###")[0]
 
 
 def test_syncs_and_the_rest_come_after() -> None:
