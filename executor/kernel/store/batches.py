@@ -63,6 +63,11 @@ def batches_of(run: str, after: int, records: Sequence[Record]) -> list[Batch]:
     return done
 
 
+def is_one_batch(records: Sequence[Record]) -> bool:
+    size = sum(len(each.data or b"") + len(each.output or b"") for each in records)
+    return len(records) <= EVENTS_MAX and size <= PAYLOAD_MAX_BYTES
+
+
 def _batch(run: str, first: int, events: list[tuple[Any, ...]], outputs: int, payload: bytes) -> Batch:
     head = orjson.dumps(events).decode()
     check = checksum_of_batch(run, first, outputs, head, payload)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from itertools import product
 from typing import Any, cast
 
@@ -15,9 +15,9 @@ import pytest_asyncio
 pytest.importorskip("psycopg")
 
 import psycopg
-from psycopg._pipeline_base import BasePipeline
 
 from executor.errors import Fenced, Unheard
+from executor.kernel.store.postgres.batch import Batched, array_of
 from executor.kernel.store.postgres.connection import Tx, prepare
 from executor.kernel.store.postgres.hot.group import HotGroup
 from executor.kernel.store.postgres.store import PostgresStore
@@ -30,6 +30,7 @@ from tests.support.rows import LEASE_MS, T0, change, new_run, owned_run, placed,
 
 RUNS = 8
 STEPS = 150
+LARGE = 900_000  # bytes; a batch has at most 1 MiB
 SESSIONS = (
     "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid() ORDER BY pid"
 )
@@ -50,19 +51,19 @@ class Counted:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.said: list[str] = []
         self.answers = 0
-        execute, fetch = psycopg.Cursor.execute, BasePipeline._fetch_gen
+        ask, read = Batched.ask, Batched._receive
         counted = self
 
-        def saying(cursor: psycopg.Cursor[Any], query: Any, *args: Any, **kwargs: Any) -> Any:
-            counted.said.append(query.split()[0])
-            return execute(cursor, query, *args, **kwargs)
+        def asking(batched: Batched, text: str, values: Any = ()) -> Any:
+            counted.said.append(text.split()[0])
+            return ask(batched, text, values)
 
-        def fetching(pipeline: BasePipeline, *, flush: bool) -> Iterator[Any]:
+        def reading(batched: Batched) -> Any:
             counted.answers += 1
-            return fetch(pipeline, flush=flush)
+            return read(batched)
 
-        monkeypatch.setattr(psycopg.Cursor, "execute", saying)
-        monkeypatch.setattr(BasePipeline, "_fetch_gen", fetching)
+        monkeypatch.setattr(Batched, "ask", asking)
+        monkeypatch.setattr(Batched, "_receive", reading)
 
 
 @pytest.mark.parametrize("count", [1, RUNS])
@@ -72,8 +73,32 @@ async def test_a_group_of_appends_is_one_way_to_the_server_and_one_transaction(
     runs = [await owned_run(opened, f"run-{n}") for n in range(count)]
     counted, before = Counted(monkeypatch), opened.stats.commits
     await asyncio.gather(*(opened.append(change(run, record(), record())) for run in runs))
-    assert counted.said == ["BEGIN", "WITH", "WITH", "COMMIT"]  # the mark, and all the appends
+    assert counted.said == ["WITH", "WITH"]  # the mark, and all the appends
     assert (counted.answers, opened.stats.commits - before) == (1, 1)
+
+
+async def test_a_group_larger_than_what_the_network_takes_at_once(opened: PostgresStore) -> None:
+    """Much of it is answered while the rest is being sent."""
+    runs = [await owned_run(opened, f"run-{n}") for n in range(RUNS)]
+    before, output = opened.stats.commits, b'"' + b"x" * LARGE + b'"'
+    await asyncio.gather(*(opened.append(change(run, record(output=output), record())) for run in runs))
+    assert opened.stats.commits == before + 1
+    for run in runs:
+        assert [event.output for event in await opened.read_events(run.id, 1)] == [output, None]
+
+
+async def test_lists_in_the_binary_form(postgres: str) -> None:
+    lists: dict[str, list[Any]] = {
+        "text": ["a", None, "", 'quote " \\ { , }', "ä€\U0001f600"],
+        "bigint": [0, None, -(2**63), 2**63 - 1],
+        "bytea": [b"\0\xff", None, b""],
+    }
+    with psycopg.connect(postgres, autocommit=True) as other:
+        prepare(other)
+        for type, values in lists.items():
+            for each in (values, []):
+                found = other.execute(f"SELECT %s::{type}[]".encode(), (array_of(type, each),)).fetchall()
+                assert found == [(each,)]
 
 
 KINDS = ["create", "begin", "begin and end", "end", "release", "release with a snapshot", "post"]
@@ -119,7 +144,7 @@ async def test_a_group_of_one_kind_is_one_way_to_the_server(
     counted, before = Counted(monkeypatch), opened.stats.commits
     await asyncio.gather(*(each() for each in changes))
     locked = [] if kind.startswith(("create", "begin")) else ["SELECT"]
-    assert counted.said == ["BEGIN", "WITH", *locked, "WITH", "COMMIT"]
+    assert counted.said == ["WITH", *locked, "WITH"]
     assert (counted.answers, opened.stats.commits - before) == (1, 1)
 
 
@@ -130,7 +155,7 @@ async def test_a_group_of_all_kinds_is_one_way_to_the_server(
     changes = [change for kind in reversed(KINDS) for change in await changes_of(opened, kind, RUNS)]
     counted, before = Counted(monkeypatch), opened.stats.commits
     await asyncio.gather(*(opened.append(change(run, record())) for run in runs), *(each() for each in changes))
-    assert counted.said == ["BEGIN", "WITH", "SELECT", *["WITH"] * 5, "COMMIT"]
+    assert counted.said == ["WITH", "SELECT", *["WITH"] * 5]
     assert (counted.answers, opened.stats.commits - before) == (1, 1)
 
 
@@ -140,7 +165,7 @@ async def test_a_claim_is_one_way_to_the_server(opened: PostgresStore, monkeypat
     run = (await opened.claim("w1", T0, LEASE_MS, 1))[0]
     counted, before = Counted(monkeypatch), opened.stats.commits
     claimed, _ = await asyncio.gather(opened.claim("w1", T0, LEASE_MS, RUNS), opened.append(change(run, record())))
-    assert counted.said == ["BEGIN", "WITH", "WITH", "UPDATE", "WITH", "COMMIT"]
+    assert counted.said == ["WITH", "WITH", "UPDATE", "WITH"]
     assert (len(claimed), counted.answers, opened.stats.commits - before) == (RUNS - 1, 1, 1)
     await opened.create_run(placed("limited", limits=(("key", 1),)))
     before = opened.stats.commits

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import pytest
@@ -25,7 +25,9 @@ from executor.errors import (
     SchemaTooNew,
 )
 from executor.kernel.store.patience import patience
+from executor.kernel.store.postgres.batch import Batched
 from executor.kernel.store.postgres.connection import SETTINGS, with_settings
+from executor.kernel.store.postgres.limited import LimitedConnection
 from executor.kernel.store.postgres.store import PostgresStore
 from executor.kernel.store.run_rows import RunRow
 from tests.support.postgres import as_url, cluster, database
@@ -49,25 +51,31 @@ class Losing:
         self.next: str | None = None
         self.later = 0
         self.lost = 0
-        execute = psycopg.Cursor.execute
+        execute, commit = psycopg.Cursor.execute, Batched.commit
         losing = self
 
-        def lose(cursor: psycopg.Cursor[Any], query: Any, *args: Any, **kwargs: Any) -> Any:
-            if query != "COMMIT" or losing.next is None:
-                return execute(cursor, query, *args, **kwargs)
+        def lose(connection: psycopg.Connection[Any], commits: Callable[[], Any]) -> Any:
+            if losing.next is None:
+                return commits()
             if losing.later:
                 losing.later -= 1
-                return execute(cursor, query, *args, **kwargs)
+                return commits()
             how, losing.next = losing.next, None
             losing.lost += 1
             if how == "committed":
-                execute(cursor, query)
-                if (pipeline := cursor.connection._pipeline) is not None:
+                commits()
+                if (pipeline := connection._pipeline) is not None:
                     pipeline.sync()
-            cursor.connection.close()
+            connection.close()
             raise psycopg.OperationalError("server closed the connection unexpectedly")
 
-        monkeypatch.setattr(psycopg.Cursor, "execute", lose)
+        def executing(cursor: psycopg.Cursor[Any], query: Any, *args: Any, **kwargs: Any) -> Any:
+            if query != "COMMIT":
+                return execute(cursor, query, *args, **kwargs)
+            return lose(cursor.connection, lambda: execute(cursor, query))
+
+        monkeypatch.setattr(psycopg.Cursor, "execute", executing)
+        monkeypatch.setattr(Batched, "commit", lambda batched: lose(batched._connection, lambda: commit(batched)))
 
 
 @pytest.mark.parametrize("how", ["committed", "not committed"])
@@ -83,6 +91,29 @@ async def test_a_lost_answer_to_a_commit(how: str, opened: PostgresStore, monkey
     _, created = await opened.create_run(new_run("another"))
     assert created and losing.lost == 3
     assert [row.seq for row in await opened.read_events(run.id)] == [1, 2]
+    assert [row.n for row in await opened.read_inbox(run.id)] == [1]
+
+
+async def test_a_group_that_the_server_reads_after_all_is_not_committed_again(
+    opened: PostgresStore, postgres: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its session is lost, it is written again by another, and only then the server comes to read it."""
+    run = await owned_run(opened)
+    losing, asked, commit = Losing(monkeypatch), [], Batched.commit
+    losing.next = "not committed"
+
+    def keeping(batched: Batched) -> None:
+        asked.append(list(batched._asked))
+        commit(batched)
+
+    monkeypatch.setattr(Batched, "commit", keeping)
+    assert await opened.post_message(run.id, b"m", T0)
+    assert (losing.lost, len(asked)) == (1, 2)
+    with LimitedConnection.connect(postgres, autocommit=True) as late:
+        batched = Batched(late)
+        batched._asked = asked[0]
+        with pytest.raises(psycopg.errors.DivisionByZero):
+            commit(batched)
     assert [row.n for row in await opened.read_inbox(run.id)] == [1]
 
 

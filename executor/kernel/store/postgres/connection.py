@@ -17,6 +17,7 @@ from psycopg.pq import TransactionStatus
 from psycopg.types.numeric import Int8Dumper
 
 from executor.errors import DatabaseUnavailable, Fenced
+from executor.kernel.store.postgres.batch import Array, ArrayDumper, Batched
 from executor.kernel.store.postgres.dialect import ADD_BATCH, ADD_FIRST_BATCH, ADVANCE_HEAD, LOCK_HEAD, TEXTS
 from executor.kernel.store.postgres.limited import LIMIT_S, LimitedConnection, prepare_where_kept, reachable
 from executor.kernel.store.statements import Batch, Row, Values
@@ -69,6 +70,7 @@ def prepare(connection: psycopg.BaseConnection[Any]) -> None:
     """Let parameters have the types of the columns: a statement is planned once, not for each size of its numbers."""
     connection.adapters.register_dumper(int, Int8Dumper)
     connection.adapters.register_dumper(bool, _BoolDumper)
+    connection.adapters.register_dumper(Array, ArrayDumper)
 
 
 def with_settings(dsn: str, **more: str) -> str:
@@ -234,6 +236,24 @@ class Session:
             self._roll_back()
             raise
         assert commit.statusmessage == "COMMIT", commit.statusmessage
+        self.fault(f"tx.{name}.after_commit")
+
+    @contextmanager
+    def batch(self, name: str) -> Iterator[Batched]:
+        """As `group`, for a block that asks for no rows: it is all sent at its end, in one write."""
+        connection = self.connection
+        batched = Batched(connection)
+        yield batched
+        self.fault(f"tx.{name}.before_commit")
+        try:
+            batched.commit()
+        except psycopg.Error as error:
+            if self._is_lost(error):
+                raise CommitUncertain from error
+            raise
+        finally:
+            if connection.info.transaction_status != TransactionStatus.IDLE:
+                self.drop()
         self.fault(f"tx.{name}.after_commit")
 
     def _is_lost(self, error: psycopg.Error) -> bool:

@@ -20,26 +20,19 @@ ADD_FIRST_BATCH = ADD_BATCH.replace("%(n)s", "(SELECT n FROM run_details WHERE i
 ADVANCE_HEAD = """
 UPDATE heads SET seq = %(seq)s, stalls = 0 WHERE id = %(run)s AND epoch = %(epoch)s AND seq = %(after)s
 RETURNING n, inbox_n"""
-# The same with its only batch, as one statement; bytes are sent as they are, and not as text.
-APPEND_EVENTS_OF_ONE = """
-WITH fenced AS (
-    UPDATE heads SET seq = %(seq)s, stalls = 0 WHERE id = %(run)s AND epoch = %(epoch)s AND seq = %(after)s
-    RETURNING n, inbox_n),
-written AS (
-    INSERT INTO batches (n, seq, first_seq, output_bytes, checksum, head, payload)
-    SELECT n, %(seq)s::bigint, %(first_seq)s::bigint, %(output_bytes)s::bigint, %(checksum)s::bigint, %(head)s::text,
-           %(payload)b::bytea
-      FROM fenced)
-SELECT %(run)s::text, inbox_n FROM fenced"""
 
 # The writer's own row. With it a group that was committed is known by its number.
 ADD_WRITER = "INSERT INTO writers (id, last_group) VALUES (%(id)s, 0) ON CONFLICT DO NOTHING"
-# Divides by zero when there is no such row: what follows in the pipeline is not executed then.
+# Divides by zero when there is no such row, or when the group was closed: what follows is not executed then.
 MARK_GROUP = """
-WITH mark AS (UPDATE writers SET last_group = %(group)s, since = clock_timestamp() WHERE id = %(id)s RETURNING 1)
+WITH mark AS (
+    UPDATE writers SET last_group = %(group)s, since = clock_timestamp() WHERE id = %(id)s AND last_group < %(group)s
+    RETURNING 1)
 SELECT 1 / count(*) FROM mark"""
-# Waits until the session that may still have the row is over.
-LAST_GROUP = "SELECT last_group FROM writers WHERE id = %(id)s FOR UPDATE"
+# Waits until the session that may still have the row is over. A group that is not on disk then never will be: the
+# server may have it unread, and reads what a session sent before it was lost.
+CLOSE_GROUP = "UPDATE writers SET last_group = %(group)s + 1 WHERE id = %(id)s AND last_group < %(group)s"
+LAST_GROUP = "SELECT last_group FROM writers WHERE id = %(id)s"
 DELETE_WRITER = "DELETE FROM writers WHERE id = %(id)s"
 # Rows of processes that were killed. One that was idle for so long makes its row again.
 FORGET_OLD_WRITERS = "DELETE FROM writers WHERE since < clock_timestamp() - interval '30 days'"

@@ -15,6 +15,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Generator
+from itertools import count
 from typing import Any, Final, TypeVar
 
 import psycopg
@@ -112,9 +113,15 @@ def limited(answers: Generator[T, Any, Any], is_over: Callable[[], bool]) -> Gen
 
 
 class LimitedConnection(psycopg.Connection[Row]):
-    """A connection with a limit on each wait for an answer: `limit_s`, or none if it is None."""
+    """A connection with a limit on each wait for an answer: `limit_s`, or none if it is None. `prepared`: the names of
+    statements that were prepared without a cursor (`batch.py`), and `numbers` for more of them."""
 
     limit_s: float | None = LIMIT_S
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.prepared: dict[str, bytes] = {}
+        self.numbers = count(1)
 
     def wait(self, gen: Any, *args: Any, **kwargs: Any) -> Any:
         if self.limit_s is None:

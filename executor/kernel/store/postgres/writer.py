@@ -1,11 +1,12 @@
 """Commits the groups of a process on PostgreSQL, and finds out whether a commit whose answer was lost is on disk.
 
-A group is one transaction and one pipeline (`Session.group`): what is frequent is one statement for all items of a kind
-(`hot/`), and goes to the server and back with BEGIN and COMMIT in one way. The others come after them, and wait for the
-server only where they ask for rows. Processes that commit at once share syncs too, but that is PostgreSQL's work.
+A group is one transaction. What is frequent is one statement for all items of a kind (`hot/`), and a group of nothing
+else is one write and one way to the server and back (`Session.batch`). Others come after them (`Session.group`), and
+wait for the server only where they ask for rows. Processes that commit at once share syncs too, but that is
+PostgreSQL's work.
 
-When the answer to a COMMIT is lost, the writer's own row shows whether the group is on disk: a new session takes it,
-which waits until the old one is over.
+When the answer to a commit is lost, the writer's own row shows whether the group is on disk: a new session changes it,
+which waits until the old one is over, and so that the group can no longer be committed if it was not.
 """
 
 from __future__ import annotations
@@ -20,7 +21,14 @@ import psycopg
 from executor.errors import DatabaseDown, DatabaseUnavailable, DatabaseWriteFailed, WeftError
 from executor.kernel.store.migrate import packaged_migrations
 from executor.kernel.store.postgres.connection import CommitUncertain, Session, Tx
-from executor.kernel.store.postgres.dialect import ADD_WRITER, DELETE_WRITER, FORGET_OLD_WRITERS, LAST_GROUP, MARK_GROUP
+from executor.kernel.store.postgres.dialect import (
+    ADD_WRITER,
+    CLOSE_GROUP,
+    DELETE_WRITER,
+    FORGET_OLD_WRITERS,
+    LAST_GROUP,
+    MARK_GROUP,
+)
 from executor.kernel.store.postgres.errors import as_weft_error, may_pass, message_of
 from executor.kernel.store.postgres.hot.appends import newest_messages
 from executor.kernel.store.postgres.hot.group import HotGroup
@@ -101,10 +109,11 @@ class Writer(GroupWriter):
 
     def _write(self, items: list[Item], hot: HotGroup, outcomes: dict[int, Outcome | None]) -> None:
         """Fills `outcomes` of the items that are not in `hot`. Raises CommitUncertain, and as `_commit`."""
-        with self._session.group("group") as tx:
+        session = self._session
+        with session.batch("group") if len(hot.taken) == len(items) else session.group("group") as tx:
             tx.send(MARK_GROUP, {"group": self._group, "id": self._id})
             for item in items:
-                self._session.fault(f"write.{item.write.__name__.lstrip('_')}")
+                session.fault(f"write.{item.write.__name__.lstrip('_')}")
             hot.write(tx)
             for n, item in enumerate(items):
                 if n not in hot.taken:
@@ -118,8 +127,10 @@ class Writer(GroupWriter):
         for tries in range(1, RETRY.attempts + 1):
             self._session.drop()
             try:
-                session = self._session.connection
-                if session.execute(LAST_GROUP, {"id": self._id}).fetchall() != [(self._group,)]:
+                session, group = self._session.connection, {"id": self._id, "group": self._group}
+                session.execute(CLOSE_GROUP, group)
+                if session.execute(LAST_GROUP, group).fetchall() != [(self._group,)]:
+                    self._group += 1  # has the number of the one that closed it
                     raise DatabaseWriteFailed(f"the write failed: {uncertain.__cause__}") from uncertain
                 return hot.look(session)
             except psycopg.Error as error:

@@ -12,21 +12,21 @@ import psycopg
 
 from executor.errors import Fenced
 from executor.kernel.store.batches import writes_only_itself
-from executor.kernel.store.postgres.connection import Tx
-from executor.kernel.store.postgres.dialect import APPEND_EVENTS_OF_ONE
-from executor.kernel.store.postgres.hot.kind import ADD_BATCHES, Columns, JournalKind, Kind, Session
+from executor.kernel.store.postgres.hot.kind import ADD_BATCHES, Answered, Asked, Columns, JournalKind, Kind, Session
 from executor.kernel.store.run_rows import Append, Appended, Record
 from executor.kernel.store.statements import TERMINAL, Row
 from executor.kernel.store.topics.snapshots import seq_min
 from executor.kernel.store.writer import Outcome
 
-WANTED = Columns("w", id="t", epoch="n", after="n", seq="n")
+ROWS = Columns("w", id="t", epoch="n", seq="n", first_seq="n", output_bytes="n", checksum="n", head="t", payload="b")
 # A run that is not returned is fenced.
 APPEND_EVENTS = f"""
 WITH fenced AS (
-    UPDATE heads AS h SET seq = w.seq, stalls = 0 FROM {WANTED.table}
-     WHERE h.id = w.id AND h.epoch = w.epoch AND h.seq = w.after RETURNING h.id, h.n, h.inbox_n),
-written AS ({ADD_BATCHES} fenced AS owned ON owned.id = b.run)
+    UPDATE heads AS h SET seq = w.seq, stalls = 0 FROM {ROWS.table}
+     WHERE h.id = w.id AND h.epoch = w.epoch AND h.seq = w.first_seq - 1 RETURNING h.n, h.inbox_n, w.*),
+written AS (
+    INSERT INTO batches (n, seq, first_seq, output_bytes, checksum, head, payload)
+    SELECT n, seq, first_seq, output_bytes, checksum, head, payload FROM fenced)
 SELECT id, inbox_n FROM fenced"""
 # Looked for after the locks, so that each message posted before is found.
 NEWEST_MESSAGES = "SELECT run_id, max(n) FROM inbox WHERE run_id = ANY(%(runs)s::text[]) GROUP BY run_id"
@@ -36,10 +36,7 @@ Newest = Callable[[dict[str, int]], Mapping[str, int]]
 
 
 class Appends(JournalKind[Append]):
-    """Appends of several runs in one statement. A fenced one does not affect the others.
-
-    With one of them and with many the statement differs: a list of one costs three times as much as a value.
-    """
+    """Appends of several runs, of one batch each. A fenced one does not affect the others."""
 
     _newest: Mapping[str, int] = {}
 
@@ -47,15 +44,9 @@ class Appends(JournalKind[Append]):
     def events(asked: Append) -> tuple[int, Sequence[Record]]:
         return asked.expected_seq, asked.records
 
-    def write(self, tx: Tx) -> psycopg.Cursor[Row]:
-        if len(self.asked) == 1 and len(self.batches[0]) == 1:
-            change, (batch,) = self.asked[0], self.batches[0]
-            fence = {"run": change.run_id, "epoch": change.epoch, "after": change.expected_seq}
-            return tx.ask(APPEND_EVENTS_OF_ONE, {**fence, **batch._asdict()})
-        fences = [
-            (each.run_id, each.epoch, each.expected_seq, seq) for each, seq in zip(self.asked, self.last, strict=True)
-        ]
-        return tx.ask(APPEND_EVENTS, {**WANTED.values(fences), **self.batch_values()})
+    def write(self, tx: Asked) -> Answered:
+        rows = [(each.run_id, each.epoch, *of[0]) for each, of in zip(self.asked, self.batches, strict=True)]
+        return tx.ask(APPEND_EVENTS, ROWS.values(rows))
 
     def find_messages(self, rows: Sequence[Row], newest: Newest) -> None:
         posted = {run: inbox_n for run, inbox_n in rows if inbox_n}
@@ -101,7 +92,7 @@ class Ends(JournalKind[Append]):
     locks = True
     events = staticmethod(Appends.events)
 
-    def write(self, tx: Tx) -> psycopg.Cursor[Row]:
+    def write(self, tx: Asked) -> Answered:
         rows = [
             (each.run_id, each.epoch, each.expected_seq, seq, each.status, each.now_ms, each.output, each.error)
             for each, seq in zip(self.asked, self.last, strict=True)
@@ -143,7 +134,7 @@ SELECT w.id FROM {POSTS.table} JOIN run_details AS d ON d.id = w.id
 class Posts(Kind[Post]):
     locks = True
 
-    def write(self, tx: Tx) -> psycopg.Cursor[Row]:
+    def write(self, tx: Asked) -> Answered:
         return tx.ask(POST_MESSAGES, POSTS.values(self.asked))
 
     def look(self, session: Session) -> psycopg.Cursor[Row]:

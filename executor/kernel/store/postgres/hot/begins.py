@@ -6,14 +6,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-import psycopg
-
 from executor.kernel.store.batches import has_only_events
-from executor.kernel.store.postgres.connection import Tx
 from executor.kernel.store.postgres.dialect import lease_now
-from executor.kernel.store.postgres.hot.kind import ADD_BATCHES, Columns, JournalKind
+from executor.kernel.store.postgres.hot.kind import ADD_BATCHES, Answered, Asked, Columns, JournalKind
 from executor.kernel.store.run_rows import Append, NewRun, Record, blobs_of, new_row
-from executor.kernel.store.statements import Row
 from executor.kernel.store.topics.contents import USED_EVERY_MS
 from executor.kernel.store.topics.leases import ends_at_once
 from executor.kernel.store.topics.runs import details, placed
@@ -103,7 +99,7 @@ class Begins(JournalKind[Begin]):
 
         return sorted(entries, key=key)
 
-    def write(self, tx: Tx) -> psycopg.Cursor[Row]:
+    def write(self, tx: Asked) -> Answered:
         runs = [each.run for each in self.asked]
         plans = {run.plan_hash: (run.plan, run.now_ms) for run in runs}
         documents: dict[str, tuple[bytes, int]] = {}

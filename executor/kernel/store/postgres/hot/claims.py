@@ -12,9 +12,9 @@ from typing import NamedTuple
 import psycopg
 from msgspec.structs import astuple, replace
 
-from executor.kernel.store.postgres.connection import Tx
+from executor.kernel.store.postgres.batch import Array
 from executor.kernel.store.postgres.dialect import lease_now
-from executor.kernel.store.postgres.hot.kind import Columns, Kind, Session
+from executor.kernel.store.postgres.hot.kind import Answered, Asked, Columns, Kind, Session
 from executor.kernel.store.run_rows import DEFAULT_POOLS, RunRow
 from executor.kernel.store.statements import Row, RunStatus
 from executor.kernel.store.topics.claims import FOLDABLE, ORPHANED, READY_MAX, behind
@@ -119,7 +119,7 @@ NONE = "SELECT true WHERE false"
 
 
 class Claims(Kind[Claim]):
-    def write(self, tx: Tx) -> psycopg.Cursor[Row]:
+    def write(self, tx: Asked) -> Answered:
         (claim,) = self.asked
         ((pool, after),) = claim.pools.items()
         tx.send(MAKE_READY, {"now": claim.now_ms, "pool": pool})
@@ -158,13 +158,14 @@ class Release(NamedTuple):
 
 RELEASES = Columns("w", id="t", epoch="n", seq="n", due="n", status="t")
 SNAPSHOTS = Columns("s", run="t", seq="n", format="n", code="t", plan_hash="t", checksum="n", data="b")
-# A run that is not returned has another owner, or a message in its inbox and must not sleep.
+# A run that is not returned has another owner, or a message in its inbox and must not sleep. `ANY`: so that rows are
+# looked for by their ids, and joined by hash, also with a plan from when there were few.
 RELEASE_RUNS = f"""
 WITH released AS (
     UPDATE heads AS h SET status = w.status, owner = NULL, due_ms = w.due, stalls = 0,
                           ready = CASE WHEN w.status = 'running' THEN 1 ELSE 0 END
       FROM {RELEASES.table}
-     WHERE h.id = w.id AND h.epoch = w.epoch AND h.seq = w.seq
+     WHERE h.id = ANY(%(w_id)s::text[]) AND h.id = w.id AND h.epoch = w.epoch AND h.seq = w.seq
        AND (w.status = 'running' OR NOT EXISTS (SELECT 1 FROM inbox AS i WHERE i.run_id = h.id))
     RETURNING h.id, h.n, h.limits),
 left_behind AS (
@@ -184,7 +185,7 @@ SELECT w.id FROM {RELEASES.table}
 class Releases(Kind[Release]):
     locks = True
 
-    def write(self, tx: Tx) -> psycopg.Cursor[Row]:
+    def write(self, tx: Asked) -> Answered:
         snapshots = [(each.run_id, each.snapshot) for each in self.asked if each.snapshot is not None]
         for run, snapshot in snapshots:
             check_length(run, snapshot)
@@ -194,5 +195,5 @@ class Releases(Kind[Release]):
     def look(self, session: Session) -> psycopg.Cursor[Row]:
         return session.execute(STILL_OWNED, self._values())
 
-    def _values(self) -> dict[str, list[object]]:
+    def _values(self) -> dict[str, Array]:
         return RELEASES.values(each[:5] for each in self.asked)

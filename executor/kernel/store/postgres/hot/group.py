@@ -9,16 +9,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-import psycopg
-
-from executor.kernel.store.batches import has_only_events
-from executor.kernel.store.postgres.connection import Tx
+from executor.kernel.store.batches import has_only_events, is_one_batch
+from executor.kernel.store.postgres.batch import array_of
 from executor.kernel.store.postgres.hot.appends import Appends, Ends, Newest, Post, Posts, only_ends
 from executor.kernel.store.postgres.hot.begins import Begins, begin_of
 from executor.kernel.store.postgres.hot.claims import Claim, Claims, Release, Releases, is_plain
-from executor.kernel.store.postgres.hot.kind import LOCK_HEADS, Kind, Session
+from executor.kernel.store.postgres.hot.kind import LOCK_HEADS, Answered, Asked, Kind, Session
 from executor.kernel.store.run_rows import Append
-from executor.kernel.store.statements import Row
 from executor.kernel.store.topics.claims import claim
 from executor.kernel.store.topics.inbox import post_message
 from executor.kernel.store.topics.journal import append
@@ -50,23 +47,23 @@ class HotGroup:
                 places[run] = place
         self._kinds = [kind(of_kind) for kind, of_kind in zip(KINDS, entries, strict=True) if of_kind]
         self.taken = {number for kind in self._kinds for number in kind.numbers}
-        self._cursors: list[psycopg.Cursor[Row]] = []
+        self._answers: list[Answered] = []
 
-    def write(self, tx: Tx) -> None:
+    def write(self, tx: Asked) -> None:
         if any(kind.locks for kind in self._kinds):
             locked = {run for kind in self._kinds if not isinstance(kind, Begins | Claims) for run in kind.runs}
-            tx.send(LOCK_HEADS, {"runs": sorted(locked)})
-        self._cursors = [kind.write(tx) for kind in self._kinds]
+            tx.send(LOCK_HEADS, {"runs": array_of("text", sorted(locked))})
+        self._answers = [kind.write(tx) for kind in self._kinds]
 
     def look(self, session: Session) -> None:
         """After the answers to `write` were lost, and the group is known to be on disk. Raises psycopg.Error."""
-        self._cursors = [kind.look(session) for kind in self._kinds]
+        self._answers = [kind.look(session) for kind in self._kinds]
 
     def outcomes(self, newest: Newest) -> dict[int, Outcome | None]:
         """Return the outcome of each item taken, after the commit. For None see Kind."""
         found: dict[int, Outcome | None] = {}
-        for kind, cursor in zip(self._kinds, self._cursors, strict=True):
-            rows = cursor.fetchall()
+        for kind, answer in zip(self._kinds, self._answers, strict=True):
+            rows = answer.fetchall()
             if isinstance(kind, Appends):
                 kind.find_messages(rows, newest)
             found.update(zip(kind.numbers, kind.outcomes(rows), strict=True))
@@ -80,7 +77,8 @@ def _entry(item: Item) -> Entry | None:
         change: Append = args[0]
         if only_ends(change):
             return _ENDS, change.run_id, change
-        return _APPENDS if change.records and has_only_events(change) else LATER, change.run_id, change
+        is_plain_append = change.records and has_only_events(change) and is_one_batch(change.records)
+        return _APPENDS if is_plain_append else LATER, change.run_id, change
     if write is create_run or write is begin_run:
         begin = begin_of(*args)
         return LATER if begin is None else _BEGINS, args[0].id, begin

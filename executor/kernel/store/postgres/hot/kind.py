@@ -9,6 +9,7 @@ from typing import Any, Final, Generic, TypeVar
 import psycopg
 
 from executor.kernel.store.batches import batches_of
+from executor.kernel.store.postgres.batch import Answer, Array, Batched, array_of
 from executor.kernel.store.postgres.connection import Tx
 from executor.kernel.store.run_rows import Record
 from executor.kernel.store.statements import Row
@@ -16,8 +17,10 @@ from executor.kernel.store.writer import Outcome
 
 T = TypeVar("T")
 Session = psycopg.Connection[Row]
+Asked = Tx | Batched
+Answered = psycopg.Cursor[Row] | Answer
 
-TYPES: Final = {"n": "bigint", "t": "text", "f": "double precision", "b": "bytea"}
+TYPES: Final = {"n": "bigint", "t": "text", "b": "bytea"}
 # Rows of heads, in order, before anything else of the group changes one. What depends on an inbox is looked at after
 # this, so it sees each message that is committed.
 LOCK_HEADS = "SELECT 1 FROM heads WHERE id = ANY(%(runs)s::text[]) ORDER BY id FOR NO KEY UPDATE"
@@ -25,18 +28,16 @@ LOCK_HEADS = "SELECT 1 FROM heads WHERE id = ANY(%(runs)s::text[]) ORDER BY id F
 
 class Columns:
     """Rows as a table of a statement: `name (id, seq)`, of an array for each column. `types` has a letter of TYPES for
-    each. Bytes are sent as they are, and not as text."""
+    each. They are sent in the binary form."""
 
     def __init__(self, name: str, **types: str) -> None:
-        arrays = ", ".join(
-            f"%({name}_{column}){'b' if type == 'b' else 's'}::{TYPES[type]}[]" for column, type in types.items()
-        )
+        arrays = ", ".join(f"%({name}_{column})s::{TYPES[type]}[]" for column, type in types.items())
         self.table = f"unnest({arrays}) AS {name} ({', '.join(types)})"
-        self._keys = [f"{name}_{column}" for column in types]
+        self._types = [(f"{name}_{column}", TYPES[type]) for column, type in types.items()]
 
-    def values(self, rows: Iterable[Sequence[Any]]) -> dict[str, list[Any]]:
-        columns = list(map(list, zip(*rows, strict=True)))
-        return dict(zip(self._keys, columns or [[] for _ in self._keys], strict=True))
+    def values(self, rows: Iterable[Sequence[Any]]) -> dict[str, Array]:
+        columns: Sequence[Sequence[Any]] = list(zip(*rows, strict=True)) or [()] * len(self._types)
+        return {key: array_of(type, column) for (key, type), column in zip(self._types, columns, strict=True)}
 
 
 class Kind(ABC, Generic[T]):
@@ -56,7 +57,7 @@ class Kind(ABC, Generic[T]):
         return sorted(entries)
 
     @abstractmethod
-    def write(self, tx: Tx) -> psycopg.Cursor[Row]:
+    def write(self, tx: Asked) -> Answered:
         """Its answer has a row for each run for which it was done, which begins with its id."""
 
     @abstractmethod
@@ -101,7 +102,7 @@ class JournalKind(Kind[T]):
     def events(asked: T) -> tuple[int, Sequence[Record]]:
         """Return the events of an item, after the number of the one before them."""
 
-    def batch_values(self) -> dict[str, list[Any]]:
+    def batch_values(self) -> dict[str, Array]:
         return BATCHES.values(
             [(run, *batch) for run, each in zip(self.runs, self.batches, strict=True) for batch in each]
         )

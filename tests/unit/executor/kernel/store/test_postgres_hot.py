@@ -9,6 +9,7 @@ import pytest
 
 pytest.importorskip("psycopg")
 
+from executor.kernel.store.postgres.batch import array_of, in_numbers
 from executor.kernel.store.postgres.hot.begins import Begins, begin_of
 from executor.kernel.store.postgres.hot.group import HotGroup
 from executor.kernel.store.postgres.hot.kind import Columns
@@ -67,8 +68,19 @@ def test_new_runs_are_in_the_order_of_their_keys() -> None:
 
 def test_rows_are_an_array_for_each_column() -> None:
     columns = Columns("w", id="t", seq="n", data="b")
-    assert columns.table == "unnest(%(w_id)s::text[], %(w_seq)s::bigint[], %(w_data)b::bytea[]) AS w (id, seq, data)"
+    assert columns.table == "unnest(%(w_id)s::text[], %(w_seq)s::bigint[], %(w_data)s::bytea[]) AS w (id, seq, data)"
     assert columns.values([("a", 1, b"x"), ("b", 2, None)]) == {
-        "w_id": ["a", "b"], "w_seq": [1, 2], "w_data": [b"x", None],
-    }  # fmt: skip
-    assert columns.values([]) == {"w_id": [], "w_seq": [], "w_data": []}
+        "w_id": array_of("text", ["a", "b"]),
+        "w_seq": array_of("bigint", [1, 2]),
+        "w_data": array_of("bytea", [b"x", None]),
+    }
+    assert columns.values([]) == {f"w_{name}": array_of(type, []) for name, type in zip(*_COLUMNS, strict=True)}
+
+
+_COLUMNS = ("id", "seq", "data"), ("text", "bigint", "bytea")
+
+
+def test_statements_in_the_form_of_libpq() -> None:
+    assert in_numbers("SELECT %(b)s::text, %(a)s::bytea, %(b)s, 7 %% 2") == (
+        b"SELECT $1::text, $2::bytea, $1, 7 % 2", ("b", "a"),
+    )  # fmt: skip
