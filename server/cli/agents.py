@@ -57,9 +57,3 @@ def usage(url: str, by: str, first: str | None, to: str | None, workflow: str | 
     """Show the tokens and costs of models."""
     found = call(url, lambda client: client.usage(by=by, first=first, to=to, workflow=workflow))
     show(found, as_json, usage_lines(found))
-
-
-COMMANDS = (
-    memory,
-    usage,
-)

@@ -113,6 +113,3 @@ def delete(url: str, service: str) -> None:
     """Delete the connector of SERVICE. Blocks of its type no longer run."""
     call(url, lambda client: client.delete_connector(service))
     click.echo(f"Deleted {service}.", err=True)
-
-
-COMMANDS = (connector,)

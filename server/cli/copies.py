@@ -153,6 +153,3 @@ def _about_key(key: Path) -> str:
     if os.environ.get("WEFT_SECRET_KEY"):
         return "WEFT_SECRET_KEY is not in it: keep a copy in another place. No process starts on the backup without it."
     return f"The key file {key} is not in it: keep a copy in another place. No process starts on the backup without it."
-
-
-COMMANDS = (backup, restore, migrate_store)

@@ -209,9 +209,3 @@ def _known(url: str, provider: str) -> Mapping[str, Any]:
 def _line(one: Mapping[str, Any]) -> str:
     problem = f": {one['problem']}" if one["problem"] else ""
     return f"{one['name']}  {one['kind'] or 'unknown'}  {STATES[one['state']]}{problem}  {', '.join(one['hosts'])}"
-
-
-COMMANDS = (
-    secret,
-    connection,
-)

@@ -59,7 +59,7 @@ def validate(file: str, trigger: str | None, strict: bool, as_json: bool) -> int
 @click.option("-o", "--out", "out", metavar="FILE", help="Write it to FILE instead of stdout.")
 @click.option("--force", is_flag=True, help="Replace FILE if it exists.")
 @click.option("--python", "as_python", is_flag=True, help="As Python source, which `weft deploy` takes.")
-def import_document(file: str, out: str | None, force: bool, as_python: bool) -> int:
+def import_(file: str, out: str | None, force: bool, as_python: bool) -> int:
     """Convert FILE (- for stdin), exported from Sim, to weft/1.
 
     The findings about it are printed as well. With errors, exit code 1: it is written all the same, for you to repair.
@@ -239,12 +239,3 @@ def build(force: bool, held: bool) -> None:
             click.echo(component.build())
         except component.BuildFailed as error:
             raise Refused(str(error)) from None
-
-
-COMMANDS = (
-    validate,
-    import_document,
-    plan,
-    new_block,
-    python,
-)

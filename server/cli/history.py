@@ -301,11 +301,3 @@ def _send(trace: Trace, url: str, headers: tuple[str, ...]) -> None:
     if not collector.export(trace):
         raise Refused(f"The collector at {url} did not take the trace.")
     click.echo(f"Sent {ended} spans of trace {trace.id}.", err=True)
-
-
-COMMANDS = (
-    why,
-    state,
-    diff,
-    trace,
-)

@@ -196,6 +196,3 @@ def _typed(pairs: list[tuple[str, str]], schema: Mapping[str, Any] | None) -> di
             with contextlib.suppress(json.JSONDecodeError):
                 fields[name] = json.loads(text)
     return fields
-
-
-COMMANDS = (inbox, answer, signal, signals, withdraw, signing_key)

@@ -194,6 +194,3 @@ def _audit_line(row: Mapping[str, Any]) -> str:
 
 def _day(at_ms: int) -> str:
     return datetime.fromtimestamp(at_ms / 1000, UTC).strftime("%Y-%m-%d")
-
-
-COMMANDS = (user, token, audit)

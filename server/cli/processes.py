@@ -297,14 +297,3 @@ def config(all_of_them: bool, as_json: bool, **options: Any) -> int:
     if wrong:
         click.echo(f"{counted(wrong, 'problem')}: a server would not start with these settings.", err=True)
     return BAD_ARGUMENTS if wrong else OK
-
-
-COMMANDS = (
-    serve,
-    link,
-    worker,
-    dev,
-    dev_model,
-    demo,
-    config,
-)

@@ -237,6 +237,3 @@ def _environment(document: Any) -> Iterator[str]:
 
     for _, text, _ in texts({key: block.get("params") for key, block in _blocks(document)}, ()):
         yield from (found.text for found in find(text) if found.env and found.text != "WEFT_BASE_URL")
-
-
-COMMANDS = (promote,)

@@ -218,14 +218,3 @@ def migrate(url: str, run_id: str, version: int, as_json: bool) -> None:
         click.echo(f"run {run_id} now uses version {version}")
     else:
         click.echo(f"run {run_id} moves to version {version} when its worker responds, if it still fits", err=True)
-
-
-COMMANDS = (
-    run,
-    runs,
-    events,
-    cancel,
-    fork,
-    retry,
-    migrate,
-)

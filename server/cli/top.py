@@ -139,6 +139,3 @@ def _bytes(count: float) -> str:
             return f"{count:.0f} {unit}"
         count /= 1024
     return f"{count:.1f} GiB"
-
-
-COMMANDS = (top,)

@@ -220,6 +220,3 @@ def _text(value: str) -> str:
 def _plain_id(workflow: str) -> str:
     """Return the workflow's name with the characters that the id of a schedule may have."""
     return "".join(char if char.isascii() and (char.isalnum() or char in "_.-") else "-" for char in workflow)[:128]
-
-
-COMMANDS = (cron, hooks)

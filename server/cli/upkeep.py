@@ -407,6 +407,3 @@ def clear(url: str, workflow: str | None) -> None:
     """Delete cached results, so that the blocks run again next time."""
     cleared = call(url, lambda client: client.clear_cache(workflow))["cleared"]
     click.echo(f"{counted(cleared, 'result')} deleted.")
-
-
-COMMANDS = (doctor, gc, cache)

@@ -184,6 +184,3 @@ def _confirmed(question: str) -> bool:
 def _nothing_deleted() -> int:
     click.echo("Nothing was deleted.", err=True)
     return BAD_ARGUMENTS
-
-
-COMMANDS = (deploy, workflows, get, activate, delete)

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import json
+import os
 import socket
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 from threading import Thread
 from typing import Any
 
+import click
 import pytest
 
 from server import cli
 from server.cli import SECTIONS, inbox
+from server.variables import DEFAULT_URL
 
 HELLO: dict[str, Any] = {
     "format": "weft/1",
@@ -61,25 +65,74 @@ def broken(tmp_path: Path) -> Path:
     return path
 
 
-def test_help_is_quick_because_nothing_heavy_is_imported() -> None:
-    heavy = ("asyncio", "httpx", "importlib.metadata", "rich", "secrets", "uvicorn", "wasmtime", "zoneinfo")
-    code = f"import sys, server.cli; sys.exit(any(name in sys.modules for name in {heavy}))"
-    assert subprocess.run([sys.executable, "-c", code], check=False, timeout=60).returncode == 0
+HEAVY = ("asyncio", "httpx", "importlib.metadata", "rich", "secrets", "uvicorn", "wasmtime", "zoneinfo")
+
+
+def loaded(*arguments: str, **environ: str) -> list[str]:
+    """Run the command line in a process of its own, and return the modules that it has imported."""
+    code = "import atexit, sys; atexit.register(lambda: print(*sys.modules, file=sys.stderr)); "
+    ran = subprocess.run(
+        [sys.executable, "-c", f"{code}from server.cli import main; main({list(arguments)})"],
+        env={**os.environ, **environ},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    return ran.stderr.splitlines()[-1].split()
+
+
+@pytest.mark.parametrize("typed", ["", "weft ru"])
+def test_help_and_completion_of_names_import_no_command(typed: str) -> None:
+    modules = loaded("--help", **completing(typed) if typed else {})
+    assert not {*HEAVY, "msgspec"} & {*modules}
+    assert [name for name in modules if name.startswith("server.")] == ["server.cli"]
+
+
+@pytest.mark.parametrize("typed", ["", "weft run --in"])
+def test_help_and_completion_of_a_command_import_its_module_alone(typed: str) -> None:
+    modules = loaded("run", "--help", **completing(typed) if typed else {})
+    assert not {*HEAVY} & {*modules}
+    assert "server.cli.runs" in modules and "server.cli.processes" not in modules
+
+
+def completing(typed: str) -> dict[str, str]:
+    """Return the variables by which a shell asks for completions of what was typed."""
+    return {"_WEFT_COMPLETE": "bash_complete", "COMP_WORDS": typed, "COMP_CWORD": f"{typed.count(' ')}"}
+
+
+def test_a_command_that_asks_the_server_imports_no_other_command_and_not_that_of_httpx() -> None:
+    modules = loaded("--url", "http://127.0.0.1:9", "runs")
+    assert "httpx" in modules
+    assert not {"rich", "pygments", "uvicorn", "starlette", "server.cli.processes"} & {*modules}
 
 
 def test_help_names_every_command(weft: Weft) -> None:
     ran = weft("--help")
     assert ran.code == 0
+    assert DEFAULT_URL in ran.out
     for command in ("serve", "deploy", "run", "plan", "validate", "events", "why", "inbox", "answer", "cancel", "runs"):
         assert f"  {command} " in ran.out
 
 
-def test_help_has_each_command_in_one_section_and_no_summary_is_cut(weft: Weft) -> None:
-    listed = [name for names in SECTIONS.values() for name in names.split()]
-    assert sorted(listed) == sorted(cli.weft.commands)
-    shown = weft("--help").out
-    assert all(f"{title}:" in shown for title in SECTIONS)
-    assert not any(line.endswith("...") for line in shown.split("Make workflows:")[1].splitlines())
+def test_help_shows_the_summary_of_each_command_in_its_section(weft: Weft) -> None:
+    shown = " ".join(weft("--help").out.split())
+    assert all(f"{title}: " in shown for title in SECTIONS)
+    for name, command in cli.weft.commands.items():
+        assert command.name == name
+        assert f" {name} {command.get_short_help_str(200)}" in shown
+
+
+def test_each_command_of_a_module_is_in_the_table(weft: Weft) -> None:
+    modules = [import_module(f"server.cli.{path.stem}") for path in Path(cli.__file__).parent.glob("[a-z]*.py")]
+    defined = [each for module in modules for each in vars(module).values() if isinstance(each, click.Command)]
+    inside = {id(sub) for each in defined if isinstance(each, click.Group) for sub in each.commands.values()}
+    assert {each.name for each in defined if id(each) not in inside} == set(cli.weft.commands)
+
+
+def test_a_name_that_is_no_command_gets_those_that_are_like_it(weft: Weft) -> None:
+    assert "Did you mean" in weft("servee").err
+    assert "'serve'" in weft("servee").err
 
 
 @pytest.mark.parametrize("url", ["foo", "ftp://127.0.0.1:8765", "http://", "http://[::1", "http://127.0.0.1:99999"])
