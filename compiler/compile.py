@@ -54,7 +54,7 @@ def compile_document(
     env_names  names that `${NAME}` may read, for warnings; None if unknown
     stored_secrets  those of the names that may stand only where the schema of a block permits secrets
     """
-    ours = document if isinstance(document, Imported) else accept(document, {}, limits=limits)
+    ours = document if isinstance(document, Imported) else accept(document, dict, limits=limits)
     if any(finding.severity == "error" for finding in ours.diagnostics):
         return Compiled(None, list(ours.diagnostics))
     report, value = Report(), ours.document

@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Callable, Iterator, Mapping
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
@@ -49,13 +49,17 @@ class Checker:
 
     def __init__(self, schema: dict[str, Any]) -> None:
         self._schema = schema
-        self._validator: Validator = _validator_class()(schema)
         self._marked = _marked(schema)
         properties = schema.get("properties")
         self._listed = frozenset(properties) if isinstance(properties, dict) else frozenset()
         self._closed = schema.get("additionalProperties") is False or bool(
             schema.get("additionalProperties") or schema.get("patternProperties")
         )
+
+    @cached_property
+    def _validator(self) -> Validator:
+        """The validator, whose library is loaded by the first params that do not fit."""
+        return _validator_class()(self._schema)
 
     def problems(self, params: dict[str, Any]) -> Iterator[Problem]:
         if not accepts(self._schema, params):

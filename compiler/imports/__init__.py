@@ -7,7 +7,7 @@ finds them (`executor.kernel.run.imports`); nothing here knows one of them.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, Final, Protocol
 
 import orjson
@@ -54,13 +54,14 @@ Importers = Mapping[str, Importer]
 
 def as_ours(
     document: Mapping[str, Any],
-    importers: Importers,
+    importers: Callable[[], Importers],
     env_names: Collection[str] | None = None,
     catalog: Catalog | None = None,
 ) -> Imported:
-    """Return the document in the format weft/1. A document in no known format is returned as it is."""
+    """Return the document in the format weft/1. A document in no known format is returned as it is. `importers` is
+    called for another format than that."""
     if not str(document.get("format")).startswith("weft/"):
-        for name, importer in importers.items():
+        for name, importer in importers().items():
             if importer.detect(document):
                 made = importer.convert(document, env_names=env_names, catalog=catalog)
                 return Imported(made.document, made.diagnostics, made.pointers, name)
@@ -69,7 +70,7 @@ def as_ours(
 
 def accept(
     source: Source,
-    importers: Importers,
+    importers: Callable[[], Importers],
     *,
     limits: Limits,
     env_names: Collection[str] | None = None,

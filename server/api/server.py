@@ -14,7 +14,6 @@ from executor.service.topics.secrets import EnvName
 from executor.service.upkeep.gc import GcJob
 from server.http.openapi import openapi_bytes
 from server.http.table import Call, Link, Routes, RouteSpec
-from server.metrics.collect import exposition
 from server.shipped import examples_folder, installed_version
 
 
@@ -312,6 +311,8 @@ KEPT_S = 1.0
 )
 async def metrics(call: Call) -> Response:
     """Numbers of this process and of the database, for Prometheus. See docs/howto/observe.md."""
+    from server.metrics.collect import exposition  # its library is not for a process that is not scraped
+
     call.process.streams = len(call.streams)
     body, media = await exposition(call.engine, call.process, call.request.headers.get("accept", ""))
     return Response(body, headers={"Content-Type": media, "Cache-Control": "no-store"})

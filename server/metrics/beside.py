@@ -15,7 +15,7 @@ from starlette.routing import Route
 from executor.errors import WeftError
 from executor.open.engine import Engine
 from server.beside import HOST, BesideServer, listening
-from server.metrics.collect import ProcessMeters, exposition
+from server.metrics.process import ProcessMeters
 from server.variables import authority
 
 HEADERS = {"X-Content-Type-Options": "nosniff"}
@@ -50,6 +50,8 @@ class Metrics:
             await server.end()
 
     async def _metrics(self, request: Request) -> Response:
+        from server.metrics.collect import exposition  # its library is not for a process that is not scraped
+
         body, media = await exposition(self.engine, self.process, request.headers.get("accept", ""))
         return Response(body, headers={**HEADERS, "Content-Type": media})
 

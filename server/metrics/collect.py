@@ -17,9 +17,9 @@ from prometheus_client.registry import Collector
 from executor.errors import DatabaseUnavailable, StoreError
 from executor.kernel.process.observe import Histogram
 from executor.kernel.process.repeated import OUTAGE
-from executor.kernel.run.meters import SECONDS, Counts, Times, now_s
 from executor.kernel.store.topics.load import DatabaseLoad
 from executor.open.engine import Engine
+from server.metrics.process import ProcessMeters
 from server.shipped import installed_version
 
 Kind = Literal["counter", "gauge", "histogram"]
@@ -82,30 +82,6 @@ _ALL = (
     Metric("weft_workers", "gauge", "Processes that hold leases of runs; an idle one holds none", of="database"),
 )
 METRICS = {metric.name: metric for metric in _ALL}
-LAG_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
-
-
-class ProcessMeters:
-    """`lag_s`: by how much the last tick of the event loop was late, `lags` all of them. `answers`: by route and
-    status; `answer_seconds`: by route, until an answer begins. `streams`: open event streams."""
-
-    def __init__(self) -> None:
-        self.draining = False
-        self.lag_s = 0.0
-        self.lags = Histogram(LAG_SECONDS)
-        self.answers: Counts[tuple[str, str]] = Counts()
-        self.answer_seconds: Times[str] = Times(SECONDS)
-        self.streams = 0
-
-    def answered(self, route: str, status: str, began_s: float) -> None:
-        """Count an answer that begins now, to a request that arrived at `began_s` of the same clock."""
-        self.answers.add((route, status))
-        self.answer_seconds.observe(route, now_s() - began_s)
-
-    def ticked(self, late_s: float) -> None:
-        self.lag_s = max(0.0, late_s)
-        self.lags.observe(self.lag_s)
-
 
 Family = CounterMetricFamily | GaugeMetricFamily | HistogramMetricFamily
 Labels = tuple[str, ...]

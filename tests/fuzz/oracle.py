@@ -27,7 +27,7 @@ def check(data: bytes, catalog: Catalog, trigger: str | None = None) -> Compiled
     """Compile; assert that it is quick and small, that it either gives a plan or says why not, and that it points at
     places."""
     with bounded():
-        document = accept(data, {"sim": sim}, limits=DEFAULT_LIMITS, catalog=catalog)
+        document = accept(data, lambda: {"sim": sim}, limits=DEFAULT_LIMITS, catalog=catalog)
         compiled = compile_document(document, catalog, trigger=trigger)
     errors = [finding for finding in compiled.diagnostics if finding.severity == "error"]
     assert (compiled.plan is None) == bool(errors)

@@ -41,11 +41,11 @@ def as_ours(
     document: Mapping[str, Any], env_names: Collection[str] | None = None, catalog: Catalog | None = None
 ) -> Imported:
     """Return the document in the format weft/1; see `compiler.imports`."""
-    return imports.as_ours(document, importers(), env_names, catalog)
+    return imports.as_ours(document, importers, env_names, catalog)
 
 
 def accept(
     source: Source, catalog: Catalog, env_names: Collection[str] | None = None, limits: Limits = DEFAULT_LIMITS
 ) -> Imported:
     """Return a document for `compile_document`."""
-    return imports.accept(source, importers(), limits=limits, env_names=env_names, catalog=catalog)
+    return imports.accept(source, importers, limits=limits, env_names=env_names, catalog=catalog)

@@ -33,7 +33,7 @@ def imported(*blocks: Json, wires: str = "") -> Imported:
 
 
 def compiled(document: Json, catalog: Catalog) -> Compiled:
-    return compile_document(accept(document, {"sim": sim}, limits=DEFAULT_LIMITS, catalog=catalog), catalog)
+    return compile_document(accept(document, lambda: {"sim": sim}, limits=DEFAULT_LIMITS, catalog=catalog), catalog)
 
 
 def said(result: Imported) -> list[tuple[str, str]]:

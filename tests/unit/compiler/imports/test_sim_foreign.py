@@ -76,12 +76,12 @@ def test_types_of_the_catalog_stay() -> None:
 
 def test_readers_of_the_structure_need_no_catalog() -> None:
     source = document(block("start", "start_trigger"), block("t", "airtable", table="x"))
-    assert as_ours(source, {"sim": sim}).document["blocks"]["t"] == {
+    assert as_ours(source, lambda: {"sim": sim}).document["blocks"]["t"] == {
         "type": "airtable",
         "name": "t",
         "params": {"table": "x"},
     }
-    assert as_ours(source, {"sim": sim}, catalog=CATALOG).document["blocks"]["t"]["type"] == "function"
+    assert as_ours(source, lambda: {"sim": sim}, catalog=CATALOG).document["blocks"]["t"]["type"] == "function"
 
 
 def test_all_its_ways_become_one() -> None:

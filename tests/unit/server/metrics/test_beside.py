@@ -11,7 +11,7 @@ import pytest
 from executor.errors import DatabaseReplaced, DatabaseUnavailable
 from executor.open.engine import Engine
 from server.metrics.beside import Metrics
-from server.metrics.collect import ProcessMeters
+from server.metrics.process import ProcessMeters
 
 
 @pytest.fixture(autouse=True)
