@@ -35,9 +35,9 @@ from server.http.security import Proxies, warn_of_open_bind
 from server.http.streams import Streams
 from server.keys import with_token
 from server.leave import StopSignals
-from server.metrics.collect import ProcessMeters
+from server.metrics.process import ProcessMeters
 from server.settings import Settings, load_settings
-from server.start import EXIT_USAGE, Process, run_process, tune_gc
+from server.start import EXIT_USAGE, Process, run_process, tune_gc, warm_up
 from server.variables import SettingsError, authority, database_path, server_url
 from server.watchdog import Descriptors, Watchdog
 
@@ -112,6 +112,7 @@ class Server(uvicorn.Server):
         tune_gc()
         if self.started:
             await self._print_ready()
+            await warm_up()
             if self._work and not self._settings.read_only:
                 self._engine.parts.services.models.load_beside()
 

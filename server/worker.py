@@ -12,7 +12,7 @@ import sys
 
 from server.app import own_blocks
 from server.settings import Settings
-from server.start import EXIT_USAGE, GRACE_S, Process, run_process, tune_gc
+from server.start import EXIT_USAGE, GRACE_S, Process, run_process, tune_gc, warm_up
 from server.variables import SettingsError
 from server.watchdog import Watchdog
 
@@ -44,6 +44,7 @@ async def _until_stopped(process: Process) -> None:
     watchdog.start()
     where = "" if metrics.address is None else f", metrics on http://{metrics.address}/metrics"
     print(f"weft is ready: worker {engine.worker_name}{where}", flush=True)
+    await warm_up()
     engine.parts.services.models.load_beside()
     now_s = asyncio.get_running_loop().time
     try:

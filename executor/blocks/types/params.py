@@ -23,8 +23,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from inspect import get_annotations
 from types import NoneType, UnionType
-from typing import Any, ClassVar, Literal, Union, get_args, get_origin, get_type_hints
+from typing import Any, ClassVar, Literal, Union, get_args, get_origin
 
 import orjson
 from msgspec import Struct
@@ -84,11 +85,16 @@ def changed(field: Any, **keywords: Any) -> Any:
     return Field(field.keywords | again.keywords, field.ui | again.ui, default, field.required or again.required)
 
 
+# The types of most params: one by one, schemas of them are a tenth of loading all block types.
+_PLAIN: dict[Any, dict[str, Any]] = {kind: schema_of(kind) for kind in (str, int, float, bool)}
+
+
 class TypedParams:
     """Base of the params of a block type, and of objects in them. Made of params, it has an attribute for each."""
 
     declared: ClassVar[dict[str, Field]] = {}
     json_schema: ClassVar[dict[str, Any]] = {}
+    _hints: ClassVar[dict[str, Any]] = {}
     # of each field: the attribute, the param, its reader, its default, and True if it must be there
     _readers: ClassVar[list[tuple[str, str, Callable[[str, Any], Any], Any, bool]]] = []
 
@@ -111,8 +117,10 @@ class TypedParams:
         for order, (name, field) in enumerate(own.items(), 1):
             own[name] = Field(field.keywords, {"order": order, **field.ui}, field.default, field.required)
         cls.declared = {**inherited, **own}
-        hints = get_type_hints(cls)
-        parts = {name: _Type(hints[name], field) for name, field in cls.declared.items()}
+        # The annotations of this class alone: `get_type_hints` evaluates those of its bases again, and is dearer.
+        hints = {name: hint for base in cls.__bases__ for name, hint in getattr(base, "_hints", {}).items()}
+        cls._hints = hints | get_annotations(cls, eval_str=True)
+        parts = {name: _Type(cls._hints[name], field) for name, field in cls.declared.items()}
         names = {name: name.rstrip("_") for name in parts}
         cls._readers = [
             (name, names[name], part.read, field.default, field.required and field.default is None)
@@ -142,7 +150,7 @@ class _Type:
         if origin is Literal:
             schema: dict[str, Any] = {"enum": list(get_args(kind))}  # in the order of the form; msgspec sorts them
         else:
-            schema = {} if field.keywords.keys() & {"enum", "anyOf"} else schema_of(kind)
+            schema = {} if field.keywords.keys() & {"enum", "anyOf"} else {**(_PLAIN.get(kind) or schema_of(kind))}
         self.schema = field_of(schema, field.keywords, field.ui)
         self.read = self._reader(origin)
 
