@@ -30,12 +30,13 @@ RUNS_PER_LOOK = 10_000  # of more that are waited for, looks are rarer
 
 class CommitPoll:
     """Polls for commits of other processes to the runs that are read here: one query a second for all of them, and none
-    while nothing is read. Readers of a run that the bus names read at once."""
+    while nothing is read, or nothing was committed. Readers of a run that the bus names read at once."""
 
     def __init__(self, store: Store, hub: Hub) -> None:
         self._store = store
         self._hub = hub
         self._task: asyncio.Task[None] | None = None
+        self._version: int | None = None  # of the database, before the last look
         self._settled: dict[str, int] = {}  # the last event by run, where no reader had less
         self._bell = Bell()
         self._pause_s = LOOK_S
@@ -77,9 +78,13 @@ class CommitPoll:
             if not watched:
                 return
             try:
+                version = await self._store.version()
+                if version is not None and version == self._version and self._settled.keys() == set(watched):
+                    continue
                 found = await self._store.last_seqs(watched)
             except StoreError:
                 continue  # readers meet it themselves
+            self._version = version
             self._tell(watched, found)
             for run in watched:
                 self._hub.peers.follow(run)

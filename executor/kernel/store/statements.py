@@ -242,6 +242,10 @@ class Readers(ABC):
     @abstractmethod
     async def all(self, sql: str, values: Values = ()) -> list[Row]: ...
 
+    async def version(self) -> int | None:
+        """Return a number that is another one after each commit of any process, or None where there is none."""
+        return None
+
     async def one(self, sql: str, values: Values = ()) -> Row | None:
         rows = await self.all(sql, values)
         assert len(rows) <= 1

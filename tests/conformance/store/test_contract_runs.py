@@ -9,6 +9,7 @@ from msgspec import structs
 
 from executor.errors import Conflict
 from executor.kernel.store.run_rows import ClockRepair, RunRow, new_row
+from executor.kernel.store.sqlite.store import SQLiteStore
 from executor.kernel.store.topics.store import Store
 from tests.support.rows import LEASE_MS, T0, change, finish, new_run, owned_run, record, row
 
@@ -372,6 +373,17 @@ async def test_last_seqs_of_many_runs(store: Store) -> None:
     await store.append(change(first, record(), record()))
     assert await store.last_seqs(["run-2", "run-1", "no-such-run"]) == {"run-1": 3, "run-2": 1}
     assert await store.last_seqs([]) == {}
+
+
+async def test_a_version_is_another_one_after_each_commit(store: Store) -> None:
+    """Databases that have none return None; SQLite has one."""
+    versions = [await store.version()]
+    for run in ("run-1", "run-2"):
+        await owned_run(store, run)
+        versions.append(await store.version())
+        await store.list_runs()
+        assert await store.version() == versions[-1], "a read changes nothing"
+    assert len({*versions}) == (3 if isinstance(store, SQLiteStore) else 1)
 
 
 async def test_runs_are_found_by_a_range_of_keys_the_last_ones_first(store: Store) -> None:

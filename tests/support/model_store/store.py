@@ -265,6 +265,9 @@ class ModelStore(
         ordered = sorted(found, key=lambda each: each[0], reverse=True)
         return [row for key, row in ordered if first <= key <= last][:limit]
 
+    async def version(self) -> int | None:
+        return None
+
     async def last_seqs(self, run_ids: Sequence[str]) -> dict[str, int]:
         return {id: self._runs[id].row.seq for id in run_ids if id in self._runs}
 

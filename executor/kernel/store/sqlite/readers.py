@@ -61,11 +61,19 @@ class Readers(BaseReaders):
     async def all(self, sql: str, values: Values = ()) -> list[Row]:
         if not self._connections:
             raise store_closed()
+        return await self._ask(self._busy.index(min(self._busy)), TEXTS[sql], values)
+
+    async def version(self) -> int | None:
+        if not self._connections:
+            raise store_closed()
+        [[version]] = await self._ask(0, "PRAGMA data_version")  # each connection counts for itself
+        return int(version)
+
+    async def _ask(self, i: int, sql: str, values: Values = ()) -> list[Row]:
         busy = self._busy
-        i = busy.index(min(busy))
         busy[i] += 1
         try:
-            rows = await self._connections[i].execute_fetchall(TEXTS[sql], values)
+            rows = await self._connections[i].execute_fetchall(sql, values)
         except sqlite3.Error as error:
             raise DatabaseUnavailable(f"the database cannot be read: {error}") from error
         finally:

@@ -115,6 +115,7 @@ class Store(Backed, ABC):
     begin_run = audited(leases.begin_run)
     get_run = read(runs.get_run)
     runs_by_key = read(runs.runs_by_key)
+    version = read(lambda readers: readers.version())
     last_seqs = read(runs.last_seqs)
     list_runs = read(run_lists.list_runs)
     count_runs = read(run_lists.count_runs)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from executor.kernel.read import cursor as lookout
 from executor.service.topics import runs
+from tests.support.counted import counted
 from tests.support.documents import in_a_row, value
 from tests.support.runs import engine_on
 from tests.support.until import until
@@ -35,16 +34,3 @@ async def test_runs_in_the_queue_are_looked_at_together(tmp_path: Path, monkeypa
         async with engine_on(tmp_path / "weft.db"):
             ended = await asyncio.wait_for(asyncio.gather(*calls), 60)
         assert {(view.status, view.output) for view in ended} == {("succeeded", 1)}
-
-
-def counted(store: Any, name: str, monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
-    """How often this method was called."""
-    calls: Counter[str] = Counter()
-    method = getattr(store, name)
-
-    async def call(*args: Any, **kwargs: Any) -> Any:
-        calls[name] += 1
-        return await method(*args, **kwargs)
-
-    monkeypatch.setattr(store, name, call)
-    return calls

@@ -17,6 +17,7 @@ from executor.kernel.read.cursor import Cursor
 from executor.kernel.store.run_rows import Append, Record
 from executor.open.engine import Engine
 from tests.support.blocks import Hold
+from tests.support.counted import counted
 from tests.support.documents import in_a_row
 from tests.support.runs import engine_on, until_event
 from tests.support.until import until
@@ -218,3 +219,29 @@ async def to_the_end(cursor: Cursor) -> list[Record]:
             if not records:
                 await cursor.wait()
     return got
+
+
+async def test_runs_of_which_nothing_is_committed_are_looked_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The version of the database is asked for instead, also while this process and others read it."""
+    async with engine_on(tmp_path / "weft.db") as owner, engine_on(tmp_path / "weft.db", work=False) as front:
+        runs = [(await owner.submit(in_a_row(f"w{n}", {"go": signal("go")}))).run for n in range(3)]
+        for run in runs:
+            await until_event(owner, run, "run.parked")
+        followers = [Follower(front, run) for run in runs]
+        for follower in followers:
+            await follower.has("run.parked")
+        versions, looks = (counted(front.store, name, monkeypatch) for name in ("version", "last_seqs"))
+        await until(lambda: versions["version"] >= 5)
+        before = looks["last_seqs"]
+        await until(lambda: versions["version"] >= 10)
+        await front.store.list_runs()
+        await until(lambda: versions["version"] >= 20)
+        assert looks["last_seqs"] == before
+        await owner.signal(runs[0], "go")
+        assert (await followers[0].end())[-1].type == "run.finished"
+        assert looks["last_seqs"] > before
+        for follower in followers[1:]:
+            follower.task.cancel()
+        await asyncio.gather(*(follower.task for follower in followers[1:]), return_exceptions=True)
