@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, cast
 
-from msgspec import Raw
+from msgspec import Raw, Struct
 
 from executor.blocks.databases.databases import Databases
 from executor.blocks.llm.client import ModelClient
@@ -31,8 +31,7 @@ if TYPE_CHECKING:
     from executor.kernel.handler.base import Context
 
 
-@dataclass(slots=True)
-class MailSettings:
+class MailSettings(Struct):
     """transport `log` writes mails to the log; `smtp` sends them with aiosmtplib."""
 
     transport: str = "log"
@@ -76,7 +75,7 @@ class Runners:
         )
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class Services:
     """The services of one process. `env` holds the values `${NAME}` may read; those named in `secrets` are removed from
     everything that is recorded or shown. `kept`: secrets of the environment, which follow the rules of stored ones.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Self
 
 from compiler.compile import DEFAULT_LIMITS
@@ -29,8 +28,7 @@ from executor.kernel.values.files import Files
 from executor.kernel.values.redact import LiveRedactor
 
 
-@dataclass(frozen=True, slots=True)
-class Parts(kernel.Parts):
+class Parts(kernel.Parts, frozen=True):
     """The parts of the kernel, with everything that topics, triggers and messages use of them."""
 
     registry: Registry

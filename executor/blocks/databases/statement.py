@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 _TOKEN: Final = re.compile(
     r"""
@@ -28,8 +29,7 @@ _TOKEN: Final = re.compile(
 _COMMENT_END: Final = re.compile(r"/\*|\*/")
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(Struct, frozen=True):
     """`:name` at `start` of the text."""
 
     name: str
@@ -45,8 +45,7 @@ def names(query: str) -> list[str]:
     return list(dict.fromkeys(place.name for place in _places(query)))
 
 
-@dataclass(frozen=True, slots=True)
-class Numbered:
+class Numbered(Struct, frozen=True):
     """A query with `$1` for its first name, `$2` for the second. `original` maps a position back."""
 
     text: str

@@ -9,8 +9,9 @@ Python; `engine` what a process has once. The bounds are explained in docs/refer
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
+
+from msgspec import Struct
 
 KIB = 1024
 MIB = 1024 * KIB
@@ -18,8 +19,7 @@ Reason = Literal["timeout", "memory", "stack", "stopped", "output", "refused"]
 Language = Literal["javascript", "python"]
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
+class Limits(Struct, frozen=True):
     """The bounds of user JavaScript. Sizes are bytes of UTF-8; memory is the guest's whole linear memory. `soft_ms`
     makes the engine stop between two byte codes; `hard_ms` stops it anywhere, also inside a regular expression or a
     built-in that loops. One list of expressions shares one budget. Code has soft = its timeout."""

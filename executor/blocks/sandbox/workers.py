@@ -12,8 +12,9 @@ import threading
 from collections import Counter, deque
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from msgspec import Struct
 
 from executor.kernel.process.threads import deliver
 
@@ -79,8 +80,7 @@ class FairQueue(Generic[T]):
 Waiting = Callable[[], AbstractContextManager[Any]]
 
 
-@dataclass(slots=True)
-class _Job:
+class _Job(Struct):
     loop: asyncio.AbstractEventLoop
     future: asyncio.Future[Any]
     work: Callable[[Guest], Any]

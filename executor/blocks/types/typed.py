@@ -13,9 +13,11 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, Generic, Literal, ParamSpec, TypeVar, get_args, overload
+
+from msgspec.structs import replace
 
 from compiler.catalog import BlockSpec
 from compiler.plan import Effect

@@ -15,9 +15,10 @@ from __future__ import annotations
 import threading
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Literal, Protocol
+
+from msgspec import Struct
 
 from compiler.catalog import BlockSpec, Catalog
 from compiler.plan import RunnerName
@@ -72,12 +73,11 @@ NEVER = Over()
 StepKind = Literal["model", "tool", "step"]
 
 
-@dataclass(frozen=True, slots=True)
-class Stepped:
+class Stepped(Struct, frozen=True):
     """A step's output with its usage and cost (see StepFinished); `work` may return it instead of a plain output."""
 
     output: Any = None
-    usage: Mapping[str, int] = field(default_factory=dict)
+    usage: Mapping[str, int] = {}
     cost: float | None = None
     prices: str = ""
 
@@ -90,8 +90,7 @@ class Leaving(BaseException):
 PatchOp = Literal["set", "merge", "del", "append", "increment"]
 
 
-@dataclass(frozen=True, slots=True)
-class Patch:
+class Patch(Struct, frozen=True):
     """One change of a workflow variable. `path` is `$.name`, `$.name.field[0]`, `$["odd name"]`; value is JSON."""
 
     op: PatchOp
@@ -99,8 +98,7 @@ class Patch:
     value: Any = None
 
 
-@dataclass(frozen=True, slots=True)
-class Done:
+class Done(Struct, frozen=True):
     """The result of a finished block. `output` is any JSON value. `route` is the handle to follow, or None to follow
     none (every out-edge dies). `response`: the block ends the run; {"status", "headers", "body"} is the response of the
     run, `body` its output. `next`: the block ends the run, and this one continues it."""
@@ -112,8 +110,7 @@ class Done:
     next: NewRun | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Suspend:
+class Suspend(Struct, frozen=True):
     """Pause durably. `due_ms` (Unix ms) ends a timer and expires every other kind.
 
     request   what the person who answers sees (JSON): title, text, show, ...
@@ -127,7 +124,7 @@ class Suspend:
     """
 
     kind: WaitKind
-    request: Mapping[str, Any] = field(default_factory=dict)
+    request: Mapping[str, Any] = {}
     schema: Mapping[str, Any] | None = None
     actions: Sequence[str] = ()
     due_ms: int | None = None
@@ -165,8 +162,7 @@ class Steps(Protocol):
     def wait_from_thread(self, suspend: Suspend | MakeSuspend, name: str) -> Any: ...
 
 
-@dataclass(frozen=True, slots=True)
-class ChildRequest:
+class ChildRequest(Struct, frozen=True):
     """A run that a handler wants started: of a stored workflow, or of a document (`definition`)."""
 
     workflow: str | None = None
@@ -176,16 +172,14 @@ class ChildRequest:
     input: Any = None
 
 
-@dataclass(frozen=True, slots=True)
-class Sized:
+class Sized(Struct, frozen=True):
     """Returned by a start sentinel: open `count` scopes. `items` (each): the list that `<loop.item>` reads."""
 
     count: int
     items: Sequence[Any] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Tested:
+class Tested(Struct, frozen=True):
     """Returned by the end sentinel of a loop: another round, or leave."""
 
     again: bool
@@ -198,8 +192,7 @@ async def _not_wanted() -> bool:
     return False
 
 
-@dataclass(slots=True, kw_only=True)
-class Context:
+class Context(Struct, kw_only=True, eq=False):
     """The input of one attempt, and its access to the engine.
 
     params           resolved; texts that are JavaScript arrive as Bound

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from typing import Any, Protocol, Self
 
 from msgspec import Struct
@@ -100,16 +99,14 @@ class Http(Protocol):
     async def post(self, url: str, json: Any = None, **options: Any) -> Response: ...
 
 
-@dataclass(slots=True)
-class NotifySettings:
+class NotifySettings(Struct):
     """Addresses that are notified of every wait for a person, in addition to the block's."""
 
     email: tuple[str, ...] = ()
     webhook: str | None = None
 
 
-@dataclass(slots=True)
-class AlertSettings:
+class AlertSettings(Struct):
     """The addresses that are notified of failed runs, of delays (`waiting_ms`: an open wait, `queued_ms`: a run that no
     worker has begun) and of missed times of schedules; the workflow that is started for a failed run, unless its own
     settings name another."""

@@ -17,8 +17,9 @@ import time
 from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
+
+from msgspec import Struct, field
 
 from executor.errors import BlockError, not_begun
 
@@ -46,8 +47,7 @@ async def aside(work: Callable[[], T]) -> T:
     return await asyncio.get_running_loop().run_in_executor(_ASIDE[0], context.run, work)
 
 
-@dataclass(eq=False, slots=True)
-class Held:
+class Held(Struct, eq=False):
     """A call that has not returned. `about`: the run and the node it belongs to."""
 
     function: str

@@ -9,13 +9,13 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Generator, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import replace
 from functools import cached_property, partial
 from threading import Lock
 from types import coroutine
 from typing import Any, TypeVar, cast
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from compiler.keys import NodeKey
 from executor.errors import BlockError

@@ -4,10 +4,10 @@ taken out. Outputs, errors and requests of waits pass it on their way into facts
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import orjson
+from msgspec.structs import replace
 
 from compiler.keys import NodeKey
 from compiler.plan import Node

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from executor.kernel.handler.base import Registry
 from executor.kernel.handler.needs import Connections, Connectors, Services, Vault
@@ -21,8 +21,7 @@ from executor.kernel.values.files import Files
 from executor.kernel.values.redact import LiveRedactor
 
 
-@dataclass(frozen=True, slots=True)
-class Parts:
+class Parts(Struct, frozen=True):
     """The parts of a process. `hub` wakes readers, `owned` wakes the run loops of this process, `peers` those of
     others."""
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any, Final
 
 import orjson
+from msgspec import Struct
 
 from executor.errors import BlockError
 
@@ -147,10 +147,9 @@ def _refuse(value: Any) -> None:
             )
 
 
-@dataclass(frozen=True, slots=True)
-class Bound:
+class Bound(Struct, frozen=True):
     """`source` reads its references as `__v["..."]` (typed) or `__t["..."]` (rendered text)."""
 
     source: str
     values: Mapping[str, Any]
-    texts: Mapping[str, str] = field(default_factory=dict)
+    texts: Mapping[str, str] = {}

@@ -3,9 +3,10 @@ be submitted. What others add is seen at the next count."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import ceil
 from typing import Final
+
+from msgspec import Struct
 
 from executor.errors import QueueFull
 from executor.kernel.process.clock import Clock
@@ -21,8 +22,7 @@ RETRY_MIN_S, RETRY_MAX_S, RETRY_UNKNOWN_S = 1, 60, 5
 ROOM: Final = 0.1
 
 
-@dataclass(slots=True)
-class _Queue:
+class _Queue(Struct):
     """The queue of a pool: `count` at `at_ms`, and how many were `added` here since. `looked_ms` is when it was last
     asked for; `per_s` is how many left it, when last measured."""
 

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any, Final
 from urllib.parse import quote
+
+from msgspec.structs import replace
 
 from compiler.catalog import may_repeat
 from executor.blocks.http.binding import using

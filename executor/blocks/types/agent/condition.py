@@ -6,8 +6,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any, Final
+
+from msgspec.structs import replace
 
 from executor.blocks.sandbox.simple import Unsure, compile_simple
 from executor.kernel.handler.base import Context

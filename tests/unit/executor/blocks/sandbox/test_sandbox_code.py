@@ -1,9 +1,9 @@
 import asyncio
 import time
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from executor.blocks.sandbox.sandbox import Sandbox
 from executor.errors import SandboxError

@@ -1,10 +1,10 @@
 import asyncio
-from dataclasses import replace
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from executor.blocks.sandbox.sandbox import Sandbox
 from executor.errors import SandboxError

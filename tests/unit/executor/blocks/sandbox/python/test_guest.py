@@ -1,8 +1,8 @@
 import asyncio
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from executor.blocks.sandbox import Limits
 from executor.blocks.sandbox.sandbox import Sandbox
