@@ -39,7 +39,7 @@ from server.http.security import Guard
 from server.http.streams import Streams
 from server.http.table import routes
 from server.keys import old_secrets, read_secret, secrets_command
-from server.metrics.process import ProcessMeters
+from server.metrics import ProcessMeters
 from server.oidc.provider import SignIn
 from server.settings import LOST, Settings
 from server.variables import SettingsError

@@ -35,7 +35,7 @@ from server.http.security import Proxies, warn_of_open_bind
 from server.http.streams import Streams
 from server.keys import with_token
 from server.leave import StopSignals
-from server.metrics.process import ProcessMeters
+from server.metrics import ProcessMeters
 from server.settings import Settings, load_settings
 from server.start import EXIT_USAGE, Process, run_process, tune_gc, warm_up
 from server.variables import SettingsError, authority, database_path, server_url

@@ -29,8 +29,8 @@ from server.beside import BesideServer
 from server.http.errors import problem_of
 from server.leave import StopSignals, leave
 from server.logs import keep_from_log, log_to_stderr
+from server.metrics import ProcessMeters
 from server.metrics.beside import Metrics
-from server.metrics.process import ProcessMeters
 from server.settings import Settings
 from server.variables import SettingsError
 from server.watchdog import raise_limit

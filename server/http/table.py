@@ -49,7 +49,7 @@ from server.http.request import read_as, read_query
 from server.http.response import Json
 from server.http.security import ACTOR, ROUTE
 from server.http.streams import Streams
-from server.metrics.process import ProcessMeters
+from server.metrics import ProcessMeters
 from server.oidc.provider import SignIn
 from server.settings import Limits, Settings
 from server.ui import Extras, extras

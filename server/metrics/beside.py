@@ -15,7 +15,7 @@ from starlette.routing import Route
 from executor.errors import WeftError
 from executor.open.engine import Engine
 from server.beside import HOST, BesideServer, listening
-from server.metrics.process import ProcessMeters
+from server.metrics import ProcessMeters
 from server.variables import authority
 
 HEADERS = {"X-Content-Type-Options": "nosniff"}

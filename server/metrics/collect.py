@@ -19,7 +19,7 @@ from executor.kernel.process.observe import Histogram
 from executor.kernel.process.repeated import OUTAGE
 from executor.kernel.store.topics.load import DatabaseLoad
 from executor.open.engine import Engine
-from server.metrics.process import ProcessMeters
+from server.metrics import ProcessMeters
 from server.shipped import installed_version
 
 Kind = Literal["counter", "gauge", "histogram"]

@@ -14,8 +14,8 @@ import pytest
 from executor.kernel.store.sqlite.store import SQLiteStore
 from executor.service.upkeep import conditions
 from server.app import build_engine, create_app
+from server.metrics import ProcessMeters
 from server.metrics.collect import exposition
-from server.metrics.process import ProcessMeters
 from server.settings import Settings
 from tests.support.documents import document
 

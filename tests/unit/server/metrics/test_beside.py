@@ -10,8 +10,8 @@ import pytest
 
 from executor.errors import DatabaseReplaced, DatabaseUnavailable
 from executor.open.engine import Engine
+from server.metrics import ProcessMeters
 from server.metrics.beside import Metrics
-from server.metrics.process import ProcessMeters
 
 
 @pytest.fixture(autouse=True)
