@@ -37,7 +37,7 @@ from server.api.demo import Calls
 from server.http.auth import Auth, watch_streams
 from server.http.security import Guard
 from server.http.streams import Streams
-from server.http.table import routes
+from server.http.table import Table
 from server.keys import old_secrets, read_secret, secrets_command
 from server.metrics import ProcessMeters
 from server.oidc.provider import SignIn
@@ -58,7 +58,8 @@ def create_app(
     meters of the process, if it has any."""
     secret = read_secret(settings)
     process = process or ProcessMeters()
-    table = table_of(settings)
+    specs = table_of(settings)
+    table = Table(specs)
     oidc = SignIn(settings.oidc, secret, settings.base_url, settings.allow_private) if settings.oidc else None
 
     @asynccontextmanager
@@ -80,17 +81,18 @@ def create_app(
 
     app = Starlette(
         routes=[
-            *routes(table),
+            *table.routes,
             Mount("/static", StaticFiles(directory=STATIC), name="static"),
             *(ui.files(interface) if interface else ()),
         ],
         lifespan=lifespan,
     )
     app.router.redirect_slashes = False  # each page has one address
-    app.middleware_stack = Guard(app.router, settings, process.answered)  # in place of Starlette's own
+    table.others = app.router
+    app.middleware_stack = Guard(table, settings, process.answered)  # in place of Starlette's own
     app.state.engine = engine
     app.state.settings = settings
-    app.state.table = table
+    app.state.table = specs
     app.state.interface = interface
     app.state.auth = Auth(settings, secret)
     app.state.oidc = oidc

@@ -6,7 +6,6 @@ import asyncio
 from collections.abc import Sequence
 from typing import Annotated, Any
 
-import orjson
 from msgspec import Meta, Struct
 from starlette.responses import Response
 
@@ -15,7 +14,7 @@ from executor.kernel.store.run_rows import EventFilter, Record, RunRow
 from executor.kernel.store.statements import TERMINAL
 from server.http.errors import CrossSite
 from server.http.request import INTEGER_MAX
-from server.http.response import EVENTS_PAGE_MAX, Preview, encode_record, long_json
+from server.http.response import EVENTS_PAGE_MAX, Preview, encode_record, fragment, long_json
 from server.http.security import is_cross_site
 from server.http.sse import EventStream
 from server.http.table import Call, Param, Routes, RouteSpec
@@ -60,7 +59,7 @@ class EventsQuery(Struct, frozen=True):
 
 
 def page_events(run: str, records: Sequence[Record], preview: int | None) -> list[Any]:
-    return [orjson.Fragment(encode_record(run, record, preview)) for record in records]
+    return [fragment(encode_record(run, record, preview)) for record in records]
 
 
 EVENTS_AT_ONCE = 1_000  # of a page of 10,000: others run in between

@@ -235,10 +235,13 @@ class PlanQuery(Struct, frozen=True):
     expanded: Annotated[bool, Meta(description="1: show branches and iterations as separate nodes.")] = False
 
 
+_PATHS = tuple(
+    {"self": "/api/runs/%s", "page": "/runs/%s"}.get(name, f"/api/runs/%s/{name}") for name in RunUrls.__struct_fields__
+)
+
+
 def run_urls(run: str) -> RunUrls:
-    base = f"/api/runs/{run}"
-    below = {name: f"{base}/{name}" for name in RunUrls.__struct_fields__}
-    return RunUrls(**{**below, "self": base, "page": f"/runs/{run}"})
+    return RunUrls(*[path % run for path in _PATHS])
 
 
 def accepted(submitted: Submitted) -> RunAccepted:
@@ -412,7 +415,7 @@ async def cancel(call: Call, id: str, body: CancelRequest) -> Cancelled:
 
 def idempotency_key(call: Call) -> str | None:
     """The header Idempotency-Key; None without it. Raises BadRequest when it is empty or too long."""
-    key = call.request.headers.get("idempotency-key")
+    key = call.header(b"idempotency-key")
     if key is None:
         return None
     if not 0 < len(key) <= IDEMPOTENCY_KEY_MAX:

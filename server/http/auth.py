@@ -33,6 +33,7 @@ from server.http.credentials import AGE_MS, KEY, ApiTokens, Sessions, hash_of
 from server.http.errors import Unauthorized
 from server.http.principal import FIRST_ADMIN, SERVER, Principal, of_session
 from server.http.rates import Rates
+from server.http.request import header
 from server.http.streams import Streams
 from server.settings import Settings
 
@@ -228,7 +229,7 @@ async def watch_streams(streams: Streams, auth: Auth, engine: Engine) -> None:
 
 
 def _bearer(request: Request) -> str | None:
-    scheme, _, token = request.headers.get("authorization", "").partition(" ")
+    scheme, _, token = (header(request.scope, b"authorization") or "").partition(" ")
     return token.strip() if scheme.lower() == "bearer" else None
 
 

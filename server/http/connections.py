@@ -21,20 +21,30 @@ import asyncio
 import ipaddress
 import logging
 from collections import Counter
+from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 from starlette.types import Receive, Scope, Send
 from uvicorn.config import Config
-from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import (
+    HEADER_RE,
+    HEADER_VALUE_RE,
+    STATUS_LINE,
+    HttpToolsProtocol,
+    RequestResponseCycle,
+)
 from uvicorn.server import ServerState
 
 from executor.kernel.process.repeated import Repeated
 from server.http.errors import PROBLEM_JSON, problem
+from server.http.request import EXCHANGE
 from server.http.security import Proxies
 from server.settings import Limits
 from server.variables import is_loopback
 
 RETRY_AFTER_S = 5
+JOINED_BYTES_MAX = 64 * 1024  # a larger body is not copied
 LIVE = "weft.live"  # in the scope of an answer without an end: it is over when its reader leaves
 _log = logging.getLogger("weft.server")
 
@@ -181,7 +191,8 @@ class Connection(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         self._in_head, self._in_body, self._moved = False, True, True
         self.app = self.config.loaded_app if self.server_state.has_room() else _overloaded
-        super().on_headers_complete()
+        super().on_headers_complete()  # it makes the task of the request, which begins later
+        self.scope[EXCHANGE] = WholeExchange(self.cycle)  # type: ignore[typeddict-unknown-key] # one of ours
 
     def on_body(self, body: bytes) -> None:
         self._moved = True
@@ -231,6 +242,54 @@ class Connection(HttpToolsProtocol):
         head = (b"content-type: %s" % PROBLEM_JSON.encode(), b"content-length: %d" % len(body), b"connection: close")
         self.transport.write(STATUS_LINE[status] + b"\r\n".join((*head, b"", body)))
         self.transport.close()
+
+
+class WholeExchange:
+    """An `Exchange` with a request that has its whole body: two messages, each with a coroutine of its own, and two
+    writes to the socket cost a fifth of what the server spends on the start of a run."""
+
+    __slots__ = ("_cycle",)
+
+    def __init__(self, cycle: RequestResponseCycle) -> None:
+        self._cycle = cycle
+
+    def body(self) -> bytes | None:
+        cycle = self._cycle
+        if cycle.more_body or cycle.disconnected or cycle.waiting_for_100_continue:
+            return None
+        cycle.flow.resume_reading()
+        whole, cycle.body = bytes(cycle.body), bytearray()
+        cycle.message_event.clear()  # the next message is the end of the connection
+        return whole
+
+    def send(self, status: int, headers: Sequence[tuple[bytes, bytes]], body: bytes | memoryview) -> bool:
+        """See Exchange. What uvicorn refuses is left to it, and so is what it would not write as these bytes."""
+        cycle = self._cycle
+        if cycle.response_started or cycle.disconnected or cycle.flow.write_paused or len(body) > JOINED_BYTES_MAX:
+            return False
+        length = b"%d" % len(body)
+        given = dict(headers)
+        if given.get(b"content-length") != length or not all(map(_is_plain, given)):
+            return False
+        if HEADER_VALUE_RE.search(b"\t".join([value for _, value in headers])):
+            return False
+        lines = [b"%s: %s\r\n" % pair for pair in (*cycle.default_headers, *headers)]
+        end = b"\r\n" if cycle.keep_alive else b"connection: close\r\n\r\n"
+        sent = b"" if cycle.scope["method"] == "HEAD" else body
+        cycle.response_started = cycle.response_complete = True
+        cycle.waiting_for_100_continue = False
+        cycle.message_event.set()
+        cycle.transport.write(b"".join((STATUS_LINE[status], *lines, end, sent)))
+        if not cycle.keep_alive:
+            cycle.transport.close()
+        cycle.on_response()
+        return True
+
+
+@lru_cache(maxsize=256)
+def _is_plain(name: bytes) -> bool:
+    """Return whether uvicorn writes a header of this name, and takes nothing from it."""
+    return name == name.lower() and not HEADER_RE.search(name) and name not in (b"connection", b"transfer-encoding")
 
 
 async def _overloaded(scope: Scope, receive: Receive, send: Send) -> None:

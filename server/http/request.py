@@ -4,22 +4,49 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from functools import cache
-from typing import Any, TypeVar, get_args
+from typing import Any, Final, Protocol, TypeVar, get_args
 from urllib.parse import parse_qsl
 
 import msgspec
 import orjson
 from msgspec import Struct, inspect
-from starlette.datastructures import QueryParams
 from starlette.requests import ClientDisconnect, Request
+from starlette.types import Scope
 
 from compiler.wording import of_field
 from executor.errors import BadRequest
 from server.http.errors import BodyInvalid, BodyTimeout, BodyTooLarge, MalformedBody
 from server.http.response import USER_ID
 from server.settings import Limits
+
+EXCHANGE: Final = "weft.exchange"  # in the scope of a request that arrived at a server of ours: its Exchange
+HEADERS: Final = "weft.headers"  # in the scope of a request: the first header of each name
+
+
+class Exchange(Protocol):
+    """A request and its answer without a message for each part, where nothing has to be waited for."""
+
+    def body(self) -> bytes | None:
+        """Take the body. Returns None if it has not arrived as a whole."""
+
+    def send(self, status: int, headers: Sequence[tuple[bytes, bytes]], body: bytes | memoryview) -> bool:
+        """Send a whole answer. Returns False, with nothing sent, if it has to be sent in messages."""
+
+
+def headers_of(scope: Scope) -> Mapping[bytes, bytes]:
+    found: Mapping[bytes, bytes] | None = scope.get(HEADERS)
+    if found is None:
+        found = scope[HEADERS] = dict(reversed(scope["headers"]))
+    return found
+
+
+def header(scope: Scope, name: bytes) -> str | None:
+    """Return the first header of this name."""
+    value = headers_of(scope).get(name)
+    return None if value is None else value.decode("latin-1")
+
 
 Query = TypeVar("Query", bound=Struct)
 INTEGER_MAX = 2**53  # the largest whole number that every JSON reader can represent
@@ -38,7 +65,13 @@ class Parameter(Struct, frozen=True):
     parse: Callable[[str], Any]
 
 
-def read_query(query: QueryParams, type: type[Query]) -> Query:
+def query_of(scope: Scope) -> Mapping[str, str]:
+    """Return the parameters of the query, the last of each name."""
+    sent = scope["query_string"]
+    return dict(parse_qsl(sent.decode("latin-1"), keep_blank_values=True)) if sent else {}
+
+
+def read_query(query: Mapping[str, str], type: type[Query]) -> Query:
     """The query as `type`. An empty parameter counts as absent, an unknown one is ignored. Raises BadRequest (400)."""
     found: dict[str, Any] = {}
     for parameter in parameters_of(type):
@@ -161,20 +194,29 @@ SHAPE_HINT = "GET /openapi.json describes all request bodies."
 
 async def read_bytes(request: Request, limits: Limits) -> bytes:
     """The whole body. Raises BodyTooLarge as soon as the bound is passed, BodyTimeout when it trickles."""
+    exchange: Exchange | None = request.scope.get(EXCHANGE)
+    whole = exchange.body() if exchange is not None else None
+    if whole is not None:
+        _check_size(len(whole), limits)
+        return whole
     chunks: list[bytes] = []
     size = 0
     try:
         async with asyncio.timeout(limits.body_s):
             async for chunk in request.stream():
                 size += len(chunk)
-                if size > limits.request_bytes:
-                    raise BodyTooLarge(f"The body is larger than {limits.request_bytes} bytes.", hint=SIZE_HINT)
+                _check_size(size, limits)
                 chunks.append(chunk)
     except TimeoutError:
         raise BodyTimeout(f"The body did not arrive within {limits.body_s:g} seconds.") from None
     except ClientDisconnect:
         raise MalformedBody("The connection was closed before the body was complete.") from None
     return b"".join(chunks)
+
+
+def _check_size(size: int, limits: Limits) -> None:
+    if size > limits.request_bytes:
+        raise BodyTooLarge(f"The body is larger than {limits.request_bytes} bytes.", hint=SIZE_HINT)
 
 
 async def stream_of(request: Request, idle_s: float) -> AsyncIterator[bytes]:

@@ -28,10 +28,12 @@ import logging
 import re
 import uuid
 from collections.abc import Callable, Mapping, Sequence
+from itertools import chain
 from typing import Final
 from urllib.parse import quote, urlsplit
 
 from starlette.datastructures import Headers
+from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from executor.blocks.connectors import openapi
@@ -48,7 +50,7 @@ from server.http.errors import (
     problem_of,
     unexpected,
 )
-from server.http.request import SIZE_HINT
+from server.http.request import EXCHANGE, SIZE_HINT, Exchange, headers_of
 from server.settings import Settings
 from server.variables import is_loopback, network
 
@@ -174,35 +176,31 @@ class Guard:
         if scope["type"] != "http":  # lifespan; there are no websocket routes
             await self.app(scope, receive, send)
             return
-        answer = _Answer(scope, send, self._answered)
+        answer = Answer(scope, send, self._answered)
         try:
             self._check(scope, answer)
             await self.app(scope, receive, answer)
         except asyncio.CancelledError:  # the server gives up on the request while it stops
             if answer.has_begun:
                 raise
-            await problem_of(Stopping(hint=STOPPING_HINT))(scope, receive, answer)
+            await answer.send(problem_of(Stopping(hint=STOPPING_HINT)), receive)
         except Exception as error:
             found = None if answer.has_begun else answer_to(error, scope["method"], scope["path"])
             if found is not None:
-                await found(scope, receive, answer)
+                await answer.send(found, receive)
                 return
             if not answer.has_begun:
-                await unexpected()(scope, receive, answer)
+                await answer.send(unexpected(), receive)
             raise  # uvicorn logs it
 
-    def _check(self, scope: Scope, answer: _Answer) -> None:
+    def _check(self, scope: Scope, answer: Answer) -> None:
         passed_on = bool(self._proxies) and self._proxies.passed_on(scope)
         answer.is_https = passed_on and scope["scheme"] == "https"
-        headers: dict[str, str] = {}  # the first of each name
-        size = hosts = 0
-        for name, value in scope["headers"]:
-            size += len(name) + len(value)
-            hosts += name == b"host"
-            headers.setdefault(name.decode("latin-1"), value.decode("latin-1"))
-        if size > self._limits.header_bytes:
+        sent, headers = scope["headers"], headers_of(scope)
+        if sum(map(len, chain.from_iterable(sent))) > self._limits.header_bytes:
             raise HeadersTooLarge(f"The headers are larger than {self._limits.header_bytes} bytes.")
-        self._check_host(headers["host"].lower() if hosts == 1 else None, scope)
+        has_one_host = [name for name, _ in sent].count(b"host") == 1
+        self._check_host(_text(headers, b"host").lower() if has_one_host else None, scope)
         for host in forwarded_hosts(scope) if passed_on else ():
             self._check_host(host, scope)
         self._check_origin(headers, scope)
@@ -229,14 +227,14 @@ class Guard:
             return True
         return name in self._own_names and (port or 80) == (listening or 80)
 
-    def _check_origin(self, headers: Mapping[str, str], scope: Scope) -> None:
-        safe = scope["method"] in SAFE_METHODS
-        site = headers.get("sec-fetch-site", "none")
-        if site not in ("same-origin", "none") and not (safe and headers.get("sec-fetch-mode") == "navigate"):
+    def _check_origin(self, headers: Mapping[bytes, bytes], scope: Scope) -> None:
+        site = headers.get(b"sec-fetch-site", b"none")
+        navigates = scope["method"] in SAFE_METHODS and headers.get(b"sec-fetch-mode") == b"navigate"
+        if site not in (b"same-origin", b"none") and not navigates:
             raise CrossSite()
-        origin = headers.get("origin")
-        if origin is None:
+        if b"origin" not in headers:
             return
+        origin = _text(headers, b"origin")
         if origin == "null":
             if scope["path"].startswith(FORM_PREFIXES):
                 return
@@ -245,29 +243,29 @@ class Guard:
             authority = urlsplit(origin).netloc.lower()
         except ValueError:  # brackets with no address in them
             raise CrossSite() from None
-        if authority != headers.get("host", "").lower() and authority not in self._configured:
+        if authority != _text(headers, b"host").lower() and authority not in self._configured:
             raise CrossSite()
 
-    def _check_body(self, headers: Mapping[str, str], path: str, method: str) -> None:
-        length = headers.get("content-length")
-        media = headers.get("content-type", "").partition(";")[0].strip().lower()
+    def _check_body(self, headers: Mapping[bytes, bytes], path: str, method: str) -> None:
+        length = headers.get(b"content-length")
+        media = _text(headers, b"content-type").partition(";")[0].strip().lower()
         if path == UPLOAD_PATH and media == UPLOAD_MEDIA:
-            if length is not None and length.isdecimal() and int(length) > self._file_bytes:
+            if length is not None and length.isdigit() and int(length) > self._file_bytes:
                 raise too_large(self._file_bytes)
             return
         # No body at all: the origin check above is what keeps other sites out.
-        absent = not media and "transfer-encoding" not in headers and length in (None, "0")
+        absent = not media and b"transfer-encoding" not in headers and length in (None, b"0")
         if path == UPLOAD_PATH and method == "POST" and not absent:
             raise UnsupportedMedia(
                 f"A file cannot be uploaded as {media or 'a body without a type'}.", hint=UPLOAD_HINT
             )
         if media == "multipart/form-data" and path.startswith(FILE_FORM_PREFIXES):
             most = self._file_bytes + self._limits.request_bytes
-            if length is not None and length.isdecimal() and int(length) > most:
+            if length is not None and length.isdigit() and int(length) > most:
                 raise too_large(self._file_bytes)
             return
         most = LARGER_BODIES.get(path, self._limits.request_bytes)
-        if length is not None and length.isdecimal() and int(length) > most:
+        if length is not None and length.isdigit() and int(length) > most:
             raise BodyTooLarge(f"The body is larger than {most} bytes.", hint=SIZE_HINT)
         if media == "application/json" or path.startswith(ANY_BODY_PREFIXES):
             return
@@ -280,7 +278,7 @@ class Guard:
         )
 
 
-class _Answer:
+class Answer:
     """The `send` of one request. When the answer begins, it gets the headers that every answer has, is counted under
     the route as it is in the table, as a path may have anything in it, and is logged."""
 
@@ -296,13 +294,28 @@ class _Answer:
 
     async def __call__(self, message: Message) -> None:
         if message["type"] == "http.response.start":
-            self.has_begun = True
-            message["headers"] = self._headers(message.get("headers", ()))
-            if self._answered is not None:
-                self._answered(self._scope.get(ROUTE, NO_ROUTE), str(message["status"]), self._began_s)
-            if _log.isEnabledFor(logging.INFO):
-                self._write_log(message)
+            self._begin(message)
         await self._send(message)
+
+    async def send(self, response: Response, receive: Receive) -> None:
+        """Send a response: at once, if it has its body and the server can."""
+        exchange: Exchange | None = self._scope.get(EXCHANGE)
+        if exchange is None or type(response).__call__ is not Response.__call__ or response.background is not None:
+            await response(self._scope, receive, self)
+            return
+        head: Message = {"type": "http.response.start", "status": response.status_code, "headers": response.raw_headers}
+        self._begin(head)
+        if not exchange.send(response.status_code, head["headers"], response.body):
+            await self._send(head)
+            await self._send({"type": "http.response.body", "body": response.body})
+
+    def _begin(self, message: Message) -> None:
+        self.has_begun = True
+        message["headers"] = self._headers(message.get("headers", ()))
+        if self._answered is not None:
+            self._answered(self._scope.get(ROUTE, NO_ROUTE), str(message["status"]), self._began_s)
+        if _log.isEnabledFor(logging.INFO):
+            self._write_log(message)
 
     def _headers(self, given: Sequence[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
         """Add the security headers: the whole policy on HTML, unless the route set its own."""
@@ -339,6 +352,10 @@ def is_cross_site(headers: Headers) -> bool:
     """Return whether another site caused the request. For event streams, which only our own pages and programs should
     open: not even a navigation."""
     return headers.get("sec-fetch-site", "none") not in ("same-origin", "none")
+
+
+def _text(headers: Mapping[bytes, bytes], name: bytes) -> str:
+    return headers.get(name, b"").decode("latin-1")
 
 
 def _policy(content_type: bytes) -> Sequence[tuple[bytes, bytes]]:

@@ -9,6 +9,7 @@ Changes that a route makes are recorded in the audit, in the same transaction as
 
 from __future__ import annotations
 
+import re
 import secrets
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
@@ -28,12 +29,11 @@ from typing import (
 
 from msgspec import Struct, field
 from msgspec.structs import replace
-from starlette.datastructures import QueryParams, URLPath
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import BaseRoute, Match, NoMatchFound, Route
-from starlette.types import Receive, Scope, Send
+from starlette.routing import Route
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from executor.errors import NotFound, ReadOnly, WeftError
 from executor.kernel.process.acting import Act, Role, acting, present_act
@@ -45,9 +45,9 @@ from server.http.auth import ANYONE, Auth
 from server.http.errors import Forbidden, status_of
 from server.http.principal import Principal
 from server.http.rates import Rates
-from server.http.request import read_as, read_query
+from server.http.request import header, query_of, read_as, read_query
 from server.http.response import Json
-from server.http.security import ACTOR, ROUTE
+from server.http.security import ACTOR, ROUTE, Answer
 from server.http.streams import Streams
 from server.metrics import ProcessMeters
 from server.oidc.provider import SignIn
@@ -55,7 +55,6 @@ from server.settings import Limits, Settings
 from server.ui import Extras, extras
 
 T = TypeVar("T")
-NO_QUERY = QueryParams()
 
 
 class Call:
@@ -74,6 +73,9 @@ class Call:
         self.rates: Rates = self.auth.rates
         self.interface: Path | None = state.interface
         self.principal: Principal | None = None  # None on public routes
+
+    def header(self, name: bytes) -> str | None:
+        return header(self.request.scope, name)
 
     @property
     def who(self) -> Principal:
@@ -98,11 +100,11 @@ class Call:
 
     @property
     def device(self) -> str:
-        return self.request.headers.get("user-agent", "")
+        return self.header(b"user-agent") or ""
 
     @property
     def media_type(self) -> str:
-        return self.request.headers.get("content-type", "").partition(";")[0].strip().lower()
+        return (self.header(b"content-type") or "").partition(";")[0].strip().lower()
 
     @property
     def extras(self) -> Extras:
@@ -121,7 +123,7 @@ class Call:
 
     def accepts(self, media: str) -> bool:
         """True when the Accept header names this media type."""
-        accept = self.request.headers.get("accept", "").lower()
+        accept = (self.header(b"accept") or "").lower()
         return any(part.partition(";")[0].strip() == media for part in accept.split(","))
 
 
@@ -254,8 +256,7 @@ async def answer(spec: RouteSpec, call: Call) -> Response:
     for name in spec.given:
         if name == "query":
             assert spec.query is not None
-            sent = request.query_params if request.scope["query_string"] else NO_QUERY
-            given[name] = read_query(sent, spec.query)
+            given[name] = read_query(query_of(request.scope), spec.query)
         elif name == "body":
             given[name] = await read_as(request, call.limits, spec.body)
         else:
@@ -266,11 +267,13 @@ async def answer(spec: RouteSpec, call: Call) -> Response:
 
 async def traced(spec: RouteSpec, call: Call) -> Response:
     """Return the answer, with a span that ends when the answer begins."""
-    header = call.request.headers.get("traceparent")
+    sent = call.header(b"traceparent")
+    if sent is None:
+        return await answer(spec, call)
     tracing, clock = call.engine.parts.services.tracing, call.engine.parts.clock
-    caller = parent_of(header)
+    caller = parent_of(sent)
     if caller is None or tracing is None:
-        with with_parent(header):
+        with with_parent(sent):
             return await answer(spec, call)
     span, start_ms, status = secrets.token_hex(8), clock.now_ms(), 500
     try:
@@ -288,61 +291,81 @@ async def traced(spec: RouteSpec, call: Call) -> Response:
         tracing.served(Served(caller, span, spec.method, spec.path, status, start_ms, clock.now_ms()))
 
 
-def routes(table: Sequence[RouteSpec]) -> list[BaseRoute]:
-    """Return Starlette routes, one for each path, so that a wrong method is a 405 that names the right ones."""
-    by_path: dict[str, dict[str, RouteSpec]] = {}
-    for spec in table:
-        by_path.setdefault(spec.path, {})[spec.method] = spec
-    # A node key may hold slashes, send@review#5/fan[2], and so may the name of a signal; a path is decoded before it is
-    # matched.
-    every = [
-        _Route(path.replace("{key}", "{key:path}").replace("/signals/{name}", "/signals/{name:path}"), specs)
-        for path, specs in by_path.items()
-    ]
-    return [_Constant(every), *every]
+class Table:
+    """The application of all routes. Paths of no route, and methods that a path has not, are left to `others`:
+    Starlette's router, which has the same routes. That tries one route after the other."""
 
+    def __init__(self, table: Sequence[RouteSpec]) -> None:
+        by_path: dict[str, dict[str, RouteSpec]] = {}
+        for spec in table:
+            by_path.setdefault(spec.path, {})[spec.method] = spec
+        # A node key may hold slashes, send@review#5/fan[2], and so may the name of a signal; a path is decoded before
+        # it is matched.
+        self.routes = [
+            _Route(path.replace("{key}", "{key:path}").replace("/signals/{name}", "/signals/{name:path}"), specs)
+            for path, specs in by_path.items()
+        ]
+        self.others: ASGIApp
+        self._constant = {route.path: route for route in self.routes if "{" not in route.path}
+        self._variable = [route for route in self.routes if "{" in route.path]
+        patterns = (re.sub(r"\?P<\w+>", "?:", route.path_regex.pattern) for route in self._variable)
+        self._any_variable = re.compile("|".join(f"({pattern})" for pattern in patterns))
 
-class _Constant(BaseRoute):
-    """Routes whose path has no variables, found by one lookup. Starlette tries one route after the other, which is a
-    twentieth of the cost of starting a run."""
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        found = self.find(scope) if scope["type"] == "http" else None
+        if found is None:
+            await self.others(scope, receive, send)
+            return
+        spec, scope["path_params"] = found
+        await _handle(spec, scope, receive, send)
 
-    def __init__(self, routes: Sequence[_Route]) -> None:
-        self._by_path = {route.path: route for route in routes if "{" not in route.path}
-
-    def matches(self, scope: Scope) -> tuple[Match, Scope]:
-        route = self._by_path.get(scope.get("path", ""))
-        if route is None or scope.get("root_path"):
-            return Match.NONE, {}
-        return route.matches(scope)
-
-    async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
-        await self._by_path[scope["path"]].handle(scope, receive, send)
-
-    def url_path_for(self, name: str, /, **path_params: Any) -> URLPath:
-        raise NoMatchFound(name, path_params)
+    def find(self, scope: Scope) -> tuple[RouteSpec, dict[str, str]] | None:
+        path, method = scope["path"], scope["method"]
+        if scope.get("root_path"):
+            return None
+        params: dict[str, str] = {}
+        route = self._constant.get(path)
+        if route is None:
+            found = self._any_variable.match(path)
+            if found is None or found.lastindex is None:
+                return None
+            route = self._variable[found.lastindex - 1]
+            whole = route.path_regex.match(path)
+            assert whole is not None
+            params = whole.groupdict()
+        spec = route.specs.get("GET" if method == "HEAD" else method)
+        return None if spec is None else (spec, params)
 
 
 class _Route(Route):
-    """One path. Methods that are only refused (status 405) are not in `Allow`."""
+    """One path, so that a wrong method is a 405 that names the right ones. Methods that are only refused (status 405)
+    are not in `Allow`."""
 
     def __init__(self, path: str, specs: dict[str, RouteSpec]) -> None:
         super().__init__(path, self.handle, methods=list(specs))
-        self._specs = specs
+        self.specs = specs
         offered = {method for method, spec in specs.items() if spec.status != 405}
         self._allow = ", ".join(sorted(offered | ({"HEAD"} if "GET" in offered else set())))
 
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
-        spec = self._specs.get("GET" if scope["method"] == "HEAD" else scope["method"])
+        spec = self.specs.get("GET" if scope["method"] == "HEAD" else scope["method"])
         if spec is None:
             raise HTTPException(405, headers={"Allow": self._allow})
-        scope[ROUTE] = spec.label
-        response = await _respond(Request(scope, receive, send), spec)
+        await _handle(spec, scope, receive, send)
+
+
+async def _handle(spec: RouteSpec, scope: Scope, receive: Receive, send: Send) -> None:
+    scope[ROUTE] = spec.label
+    response = await _respond(Request(scope, receive, send), spec)
+    if isinstance(send, Answer):
+        await send.send(response, receive)
+    else:
         await response(scope, receive, send)
 
 
 async def _respond(request: Request, spec: RouteSpec) -> Response:
     """Check that the caller may use the route, and return its answer. Errors become answers in `security.Guard`."""
-    settings: Settings = request.app.state.settings
+    settings: Settings = request.scope["app"].state.settings
     if settings.read_only and spec.method != "GET" and not spec.signs:
         hint = "Ask the server that executes the runs."
         raise ReadOnly("This server is read-only: it executes and changes nothing.", hint=hint)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Final, Literal, get_args
 
@@ -49,15 +47,21 @@ class Act(Struct, eq=False):
 _act: ContextVar[Act | None] = ContextVar("act", default=None)
 
 
-@contextmanager
-def acting(act: Act) -> Iterator[Act]:
+class acting:
     """Attribute what is submitted inside to the actor of `act`. A task that is begun inside and outlives it is not."""
-    reset = _act.set(act)
-    try:
-        yield act
-    finally:
-        act.is_over = True
-        _act.reset(reset)
+
+    __slots__ = ("_act", "_token")
+
+    def __init__(self, act: Act) -> None:
+        self._act = act
+
+    def __enter__(self) -> Act:
+        self._token = _act.set(self._act)
+        return self._act
+
+    def __exit__(self, *_: object) -> None:
+        self._act.is_over = True
+        _act.reset(self._token)
 
 
 def leave_act() -> None:

@@ -10,8 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable
 from contextvars import ContextVar
 from typing import TypeVar
 
@@ -26,16 +25,21 @@ PAUSES_S = (0.1, 1.0, 5.0)
 _patience: ContextVar[tuple[float, float] | None] = ContextVar("patience", default=None)
 
 
-@contextmanager
-def patience(seconds: float) -> Iterator[None]:
+class patience:
     """For a request that arrives now: what it asks of the database in here fails after that time. Writes fail with
     DatabaseWriteFailed, and are then not on disk, or with DatabaseUnavailable if that is not known. What is asked
     later, as by a request that waits for the end of a run, has as long once more."""
-    token = _patience.set((seconds, time.monotonic() + seconds))
-    try:
-        yield
-    finally:
-        _patience.reset(token)
+
+    __slots__ = ("_seconds", "_token")
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+
+    def __enter__(self) -> None:
+        self._token = _patience.set((self._seconds, time.monotonic() + self._seconds))
+
+    def __exit__(self, *_: object) -> None:
+        _patience.reset(self._token)
 
 
 def patience_s() -> float | None:

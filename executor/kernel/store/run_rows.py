@@ -4,6 +4,7 @@ milliseconds."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from operator import attrgetter
 from types import MappingProxyType
 from typing import Final
 
@@ -220,11 +221,12 @@ class Appended(Struct, frozen=True, gc=False):
 
 
 _SAME = tuple(name for name in RunRow.__struct_fields__ if name in NewRun.__struct_fields__)
+_values_of = attrgetter(*_SAME)
 
 
 def new_row(run: NewRun, root: str | None) -> RunRow:
     return RunRow(
-        **{name: getattr(run, name) for name in _SAME},
+        **dict(zip(_SAME, _values_of(run), strict=True)),
         status="queued",
         output=None,
         error=None,

@@ -150,8 +150,11 @@ def _switches(kind: Any) -> tuple[int, ...]:
 
 def as_struct(kind: type[T], row: Row) -> T:
     """Return a row as a struct whose fields are in the order of the columns. Databases have 0 and 1 for a bool."""
+    switches = _switches(kind)  # type: ignore[arg-type]  # a class is hashable
+    if not switches:
+        return kind(*row)
     values = list(row)
-    for n in _switches(kind):  # type: ignore[arg-type]  # a class is hashable
+    for n in switches:
         if n < len(values) and values[n] is not None:
             values[n] = bool(values[n])
     return kind(*values)

@@ -4,7 +4,9 @@ journal.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
+from operator import attrgetter
 from typing import Annotated, Any, Literal, TypeVar
 
 from msgspec import Meta, Struct
@@ -38,13 +40,19 @@ ErrorJson = Annotated[
 
 def view_of(view: type[T], source: Struct, /, **fields: Any) -> T:
     """Make a `view` with the fields that `source` has under the same name; `fields` are the others, and come first."""
-    shared = _shared(view, type(source))
-    return view(**{name: getattr(source, name) for name in shared if name not in fields}, **fields)
+    names, values_of = _shared(view, type(source), tuple(fields))
+    return view(**dict(zip(names, values_of(source), strict=True)), **fields)
 
 
 @cache
-def _shared(view: type[Struct], source: type[Struct]) -> tuple[str, ...]:
-    return tuple(name for name in view.__struct_fields__ if name in source.__struct_fields__)
+def _shared(
+    view: type[Struct], source: type[Struct], others: tuple[str, ...]
+) -> tuple[tuple[str, ...], Callable[[Struct], tuple[Any, ...]]]:
+    """Return the names of the fields that both have, but `others`, and what reads them."""
+    names = tuple(name for name in view.__struct_fields__ if name in source.__struct_fields__ and name not in others)
+    if len(names) > 1:
+        return names, attrgetter(*names)
+    return names, lambda one: tuple(getattr(one, name) for name in names)
 
 
 class SavedWorkflow(Struct, frozen=True):

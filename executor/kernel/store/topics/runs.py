@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 import msgspec
@@ -77,6 +78,9 @@ DETAILS = (
     *("id", "workflow", "version", "plan_hash", "input", "idempotency_key", "request_hash", "parent_run_id"),
     *("parent_key", "document_hash", "draft_id", "draft_rev", "source_run_id"),
 )
+
+
+_details_of = attrgetter(*DETAILS)
 
 
 class End(NamedTuple):
@@ -217,7 +221,7 @@ def _add_head(tx: Tx, number: int, run: NewRun, owner: str | None) -> None:
 
 
 def details(run: NewRun, root: str | None) -> dict[str, Any]:
-    return {name: getattr(run, name) for name in DETAILS} | {"root_id": root, "now": run.now_ms}
+    return {**dict(zip(DETAILS, _details_of(run), strict=True)), "root_id": root, "now": run.now_ms}
 
 
 def placed(run: NewRun, *, ready: bool = True) -> dict[str, Any]:
