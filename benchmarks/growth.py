@@ -33,7 +33,7 @@ from executor.blocks.sandbox.sandbox import Sandbox
 from executor.blocks.services import Services
 from executor.blocks.types.registry import Registry
 from executor.kernel.store.sqlite.store import SQLiteStore
-from executor.open.engine import Engine
+from executor.open.engine import GC_THRESHOLDS, Engine
 from executor.service.topics.waits import WaitFilter
 
 RUN_STEPS = 10
@@ -119,6 +119,7 @@ async def _steps(workload: tuple[Document, int], runs: int) -> list[float]:
 @asynccontextmanager
 async def _engine(path: Path | None = None, *, work: bool = True) -> AsyncIterator[tuple[Engine, Noop]]:
     """As programs embed it, but for the size of documents."""
+    gc.set_threshold(*GC_THRESHOLDS)
     noop, sandbox = Noop(), Sandbox(threads=1)
     with memory_folder() as made:
         engine = await Engine.open(
