@@ -246,7 +246,7 @@ BENCHMARKS: dict[str, Sequence[Benchmark]] = {
             (Part("fan, a step of {}", UNIT, FLAT),),
             "fan, memory of a parallel step, {}",
             memory_target=None,
-            samples=2,
+            samples=1,
         ),
         Growing(
             "parallel",
@@ -255,7 +255,7 @@ BENCHMARKS: dict[str, Sequence[Benchmark]] = {
             (Part("parallel, a step of {}", UNIT, FLAT),),
             "parallel, memory of a branch, {}",
             memory_target=None,
-            samples=2,
+            samples=1,
         ),
         Growing(
             "loop",

@@ -108,6 +108,10 @@ def count_all() -> Recorded:
         "W2, one of a hundred parallel steps": (100, partial(runs, document=workloads.fan(100))),
         "W3, a step in a loop": (50, partial(runs, document=workloads.loop(25, 2))),
         "W4, a step of fifty runs": (500, partial(runs, document=workloads.chain(10), count=50)),
+        "W1, a step of a chain of 500": (500, partial(runs, document=workloads.chain(500))),
+        "W2, one of a thousand parallel steps": (1_000, partial(runs, document=workloads.fan(1_000))),
+        "W3, a step in a loop of 250": (500, partial(runs, document=workloads.loop(250, 2))),
+        "W4, a step of 200 runs": (2_000, partial(runs, document=workloads.chain(10), count=200)),
         "W5, an answer": (10, partial(answers, count=10)),
         "POST /api/runs": (20, partial(posts, count=20)),
     }
