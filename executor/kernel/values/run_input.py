@@ -29,7 +29,7 @@ def start_output(params: Mapping[str, Any], input: Any) -> dict[str, Any]:
     Another input becomes {"input": value}, none {}. Raises BlockError: input_reserved, input_missing, not_a_file."""
     output = dict(input) if isinstance(input, dict) else {} if input is None else {"input": input}
     fields = [f for f in params.get("fields") or () if isinstance(f, dict) and isinstance(f.get("name"), str)]
-    reserved = [name for name in RESERVED if name in output or any(f["name"] == name for f in fields)]
+    reserved = [name for name in RESERVED if name in output or (fields and any(f["name"] == name for f in fields))]
     if reserved:
         raise BlockError(
             f"the start block cannot use reserved input field names: {', '.join(reserved)}",
