@@ -35,9 +35,11 @@ SAYS_SINCE: Mapping[str, tuple[bytes, int]] = MappingProxyType(
 
 def needed(records: Iterable[Record]) -> int:
     """Return the format that code has to support to fold these."""
-    return max(
-        (_format_of(record) for record in records if record.type in SINCE or record.type in SAYS_SINCE), default=0
-    )
+    needs = 0
+    for record in records:  # each append asks, and a generator would cost twice as much
+        if record.type in SINCE or record.type in SAYS_SINCE:
+            needs = max(needs, _format_of(record))
+    return needs
 
 
 def _format_of(record: Record) -> int:

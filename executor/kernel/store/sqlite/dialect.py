@@ -23,11 +23,12 @@ T = TypeVar("T")
 TEXTS = Texts("sqlite")
 
 ADD_BATCH = f"INSERT INTO batches ({BATCH}, n) VALUES (?, ?, ?, ?, ?, ?, ?)"
-# With the fence: run, epoch, and the seq before. No row: fenced.
+# With the fence: run, epoch, and the seq before. No row: fenced, as `n` may not be null. INSERT ... SELECT would go
+# through a temporary table, because the fence reads the table that it adds to: 5.4 instead of 3.2 us.
 ADD_FENCED = f"""
-INSERT INTO batches ({BATCH}, n)
-SELECT ?, ?, ?, ?, ?, ?, heads.n FROM run_details AS d CROSS JOIN heads ON heads.n = d.n
- WHERE d.id = ? AND heads.epoch = ? AND {PIECES["last_seq"][0]} = ?"""
+INSERT OR IGNORE INTO batches ({BATCH}, n) VALUES (?, ?, ?, ?, ?, ?, (
+ SELECT heads.n FROM run_details AS d CROSS JOIN heads ON heads.n = d.n
+  WHERE d.id = ? AND heads.epoch = ? AND {PIECES["last_seq"][0]} = ?))"""
 BATCH_IS_THERE = """
 SELECT 1 FROM batches WHERE n = (SELECT n FROM run_details WHERE id = ?) AND seq = ? AND checksum = ?"""
 

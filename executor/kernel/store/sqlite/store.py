@@ -37,7 +37,7 @@ class SQLiteStore(Store):
         commit_here_below_s: float = 0.0,
         connect: Connect = plain_connect,
         connect_reader: Connect = plain_read_only,
-        fault: FaultPoint = lambda name: None,
+        fault: FaultPoint | None = None,
     ) -> None:
         self.path = os.fspath(path)
         self.stats = Stats()

@@ -122,10 +122,11 @@ class Writer(GroupWriter):
         self._group += 1
         database = self._database
         database.wait_for_lock(wait)
-        items = group.items
+        fault, items = database.fault, group.items
         with database.tx("group") as tx:
             for item in items:
-                database.fault(f"write.{item.write.__name__.lstrip('_')}")
+                if fault is not None:
+                    fault(f"write.{item.write.__name__.lstrip('_')}")
                 try:
                     group.outcomes.append(Outcome(item.write(tx, *item.args)))
                 except WeftError as error:
@@ -244,8 +245,10 @@ def _is_small(item: Item) -> bool:
     if item.write is not append:
         return False
     change: Append = item.args[0]
-    size = sum(len(record.data or b"") + len(record.output or b"") for record in change.records)
-    return size + sum(len(content) for _, content in change.blobs) <= HERE_BYTES
+    size = sum(len(content) for _, content in change.blobs) if change.blobs else 0
+    for record in change.records:
+        size += len(record.data or b"") + len(record.output or b"")
+    return size <= HERE_BYTES
 
 
 def ping(tx: Tx) -> None:

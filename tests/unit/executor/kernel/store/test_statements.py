@@ -65,6 +65,7 @@ ALLOWED: dict[tuple[str, str], str] = {
     ("statements", "an index by name"): "the same",
     ("statements", "CROSS JOIN with a condition"): "the same",
     ("dialect", "CROSS JOIN with a condition"): "the append of events, which is SQLite's own",
+    ("dialect", "INSERT OR"): "its fence",
     ("dialect", "a parameter without a name"): "thousands of rows a second, by position: see there",
     ("writer", "a parameter without a name"): "the writer's own row",
     ("writer", "rowid"): "the writers that registered last",
