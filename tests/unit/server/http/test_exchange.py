@@ -133,12 +133,14 @@ async def test_a_body_is_read_whole_in_parts_and_within_its_bound(at_once: bool)
     assert found == [b"[12]", b"[12]", b"", b"too large"]
 
 
-async def test_a_client_that_asks_before_it_sends_is_told_to_go_on() -> None:
+@pytest.mark.parametrize("pieces", [1, 2])
+async def test_a_client_that_asks_before_it_sends_is_told_to_go_on(pieces: int) -> None:
     async def handle(request: Request) -> Response:
         return Response(await read_bytes(request, LIMITS))
 
     head = b"POST / HTTP/1.1\r\nHost: 127.0.0.1:8765\r\nContent-Type: application/json\r\nContent-Length: 2\r\n"
-    first, *others = (await exchanged(handle, head + b"Expect: 100-continue\r\n\r\n", b"[]")).writes
+    sent = [head + b"Expect: 100-continue\r\n\r\n", b"[]"]
+    first, *others = (await exchanged(handle, *(sent if pieces == 2 else [b"".join(sent)]))).writes
     assert first == b"HTTP/1.1 100 Continue\r\n\r\n"
     assert b"".join(others).endswith(b"\r\n\r\n[]")
 
