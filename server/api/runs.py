@@ -19,6 +19,7 @@ from executor.kernel.store.run_rows import RunRow
 from executor.kernel.store.statements import TERMINAL, RunStatus
 from executor.service.views import (
     ErrorJson,
+    NodeView,
     RunDocument,
     RunView,
     Submitted,
@@ -139,6 +140,8 @@ class RunDetail(RunView, frozen=True, kw_only=True, omit_defaults=False):
     and no other one has continued the run yet; `stale_since_ms`: when the lease of that worker lapsed. `lacks`: the
     function or block type that the run waits for, as the process that answers does not have it."""
 
+    nodes: tuple[NodeView, ...] = ()
+    failed_nodes: tuple[str, ...] = ()
     urls: RunUrls
 
 
@@ -384,7 +387,9 @@ async def read(call: Call, id: str, query: RunQuery) -> Json[RunDetail]:
         run = await call.engine.runs.view(id)
     waits, below = (without_links(call.who, each) for each in (run.waits, run.child_waits))
     run = replace(run, waits=waits, child_waits=below)
-    return await long_json(view_of(RunDetail, run, urls=run_urls(run.id)), "nodes")
+    return await long_json(
+        view_of(RunDetail, run, nodes=run.nodes, failed_nodes=run.failed_nodes, urls=run_urls(run.id)), "nodes"
+    )
 
 
 @route("DELETE", "/api/runs/{id}", "Delete a run that has ended", needs="editor", statuses=(404, 409))

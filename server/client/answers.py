@@ -178,11 +178,11 @@ class RunDetail(TypedDict):
     id: str; workflow: str; version: int | None
     status: Literal["cancelled", "failed", "queued", "running", "succeeded", "waiting"]; input: Any; output: Any
     error: dict[str, Any] | None; seq: int; created_at_ms: int; started_at_ms: int | None; finished_at_ms: int | None
-    response: dict[str, Any] | None; variables: dict[str, Any]; nodes: list[NodeView]; failed_nodes: list[str]
-    waits: list[WaitView]; draft_id: str | None; draft_rev: int | None; parent: ParentView | None
-    children: list[ChildView]; child_waits: list[WaitView]; children_active: int; unread: int; usage: UsageView | None
-    by: str | None; continues: str | None; continued_as: str | None; stale: bool; stale_since_ms: int | None
-    lacks: str | None; urls: RunUrls
+    response: dict[str, Any] | None; variables: dict[str, Any]; waits: list[WaitView]; draft_id: str | None
+    draft_rev: int | None; parent: ParentView | None; children: list[ChildView]; child_waits: list[WaitView]
+    children_active: int; unread: int; usage: UsageView | None; by: str | None; continues: str | None
+    continued_as: str | None; stale: bool; stale_since_ms: int | None; lacks: str | None; nodes: list[NodeView]
+    failed_nodes: list[str]; urls: RunUrls
 class RunDiff(TypedDict):
     a: RunHead; b: RunHead; same: bool; same_plan: bool; diverged: Divergence | None; nodes: list[NodeDiff]
     only_a: list[str]; only_b: list[str]; equal: int; differing: int; input: list[ValueDiff]; output: list[ValueDiff]

@@ -1,6 +1,6 @@
 """All that a run writes whose creator awaits its end, so that a short run need not be read back: only of a run that
-begins and ends in this process, in one piece, and has no children. For all others, and for a run that writes more than
-is kept here, the database is read."""
+begins and ends in this process, in one piece, and has no children and no large outputs. For all others, and for a run
+that writes more than is kept here, the database is read."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ BYTES_MAX = 512 * 1024
 
 class AwaitedRun:
     """`records`: its journal so far. `ended`: its row, once it has ended and `records` are complete. `is_here`: it is
-    created by this process, which takes it into memory."""
+    created by this process, which takes it into memory. `has_usage`: its steps have."""
 
-    __slots__ = ("_bytes_left", "_row", "ended", "is_here", "records")
+    __slots__ = ("_bytes_left", "_row", "ended", "has_usage", "is_here", "records")
 
     def __init__(self) -> None:
         self.records: list[Record] = []
         self.ended: RunRow | None = None
-        self.is_here = False
+        self.is_here = self.has_usage = False
         self._row: RunRow | None = None
         self._bytes_left = BYTES_MAX
 
@@ -38,9 +38,10 @@ class AwaitedRun:
         row = self._row
         if row is None:
             return
-        if append.root is not None or append.move is not None:
+        if append.root is not None or append.move is not None or append.blobs:
             self._forget()
             return
+        self.has_usage |= bool(append.usage)
         self._keep(append.records)
         if append.finished and append.status is not None and self._row is not None:
             self.ended = replace(

@@ -156,8 +156,8 @@ class Runs(Topic):
             left.cancel()
         if watched.ended is not None:  # here, and nothing of it has to be read
             plan = await load_plan(self._store, watched.ended.plan_hash)
-            view = await run_view.build(self._store, plan, watched.ended, (), watched.records)
-            return await self._with_usage(view)
+            view = run_view.of_ended(plan, watched.ended, watched.records)
+            return await self._with_usage(view) if watched.has_usage else view
         return await self._view_now(stored.id, row)
 
     async def _over(
@@ -243,7 +243,8 @@ class Runs(Topic):
         plan = await load_plan(self._store, row.plan_hash)
         waits = () if row.status in TERMINAL else tuple(await self._waits.list("pending", row.id))
         view = await _with_family(self._parts, self._waits, await run_view.build(self._store, plan, row, waits), row)
-        view = await self._with_usage(view)
+        if any(node.steps or node.child for node in view.nodes):  # most have none, and nothing is read for them
+            view = await self._with_usage(view)
         # Read after its children: a child that ends writes to its parent's inbox in the same transaction.
         unread = len(await self._store.read_inbox(row.id)) if row.status == "waiting" else 0
         since_ms = row.stale_since_ms(self._clock.now_ms())
@@ -251,9 +252,7 @@ class Runs(Topic):
         return replace(view, unread=unread, stale=since_ms is not None, stale_since_ms=since_ms, lacks=lacks)
 
     async def _with_usage(self, view: RunView) -> RunView:
-        """Add the usage. Most runs have no steps, and nothing is read for them."""
-        asked = any(node.steps or node.child for node in view.nodes)
-        used = await self._store.usage_of(view.id) if asked else []
+        used = await self._store.usage_of(view.id)
         return replace(view, usage=usage_view(used)) if used else view
 
     async def row(self, run: str) -> RunRow:

@@ -4,10 +4,10 @@ journal.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
 from operator import attrgetter
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, TypeVar, overload
 
 from msgspec import Meta, Struct
 
@@ -215,6 +215,42 @@ class ChildView(Struct, frozen=True):
     finished_at_ms: int | None
 
 
+class LazyNodes(Sequence[NodeView]):
+    """The nodes of a run, made when one of them is read first: most callers read the output of a run alone."""
+
+    __slots__ = ("_made", "_make")
+
+    def __init__(self, make: Callable[[], tuple[NodeView, ...]]) -> None:
+        self._make = make
+        self._made: tuple[NodeView, ...] | None = None
+
+    @property
+    def _nodes(self) -> tuple[NodeView, ...]:
+        if self._made is None:
+            self._made = self._make()
+            self._make = tuple  # the other one holds the journal
+        return self._made
+
+    @overload
+    def __getitem__(self, at: int) -> NodeView: ...
+    @overload
+    def __getitem__(self, at: slice) -> Sequence[NodeView]: ...
+    def __getitem__(self, at: int | slice) -> NodeView | Sequence[NodeView]:
+        return self._nodes[at]
+
+    def __len__(self) -> int:
+        return len(self._nodes)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sequence) and tuple(self) == tuple(other)
+
+    def __hash__(self) -> int:
+        return hash(self._nodes)
+
+    def __repr__(self) -> str:
+        return repr(self._nodes)
+
+
 class RunView(Struct, frozen=True, omit_defaults=True):
     """`status`: queued, running, waiting, succeeded, failed, cancelled. `output`, `response`: after it has finished.
     `failed_nodes`: keys of those in `nodes` that failed; in a run that succeeded, their errors were handled.
@@ -240,8 +276,7 @@ class RunView(Struct, frozen=True, omit_defaults=True):
     finished_at_ms: int | None
     response: dict[str, Any] | None = None
     variables: dict[str, Any] = {}
-    nodes: tuple[NodeView, ...] = ()
-    failed_nodes: tuple[str, ...] = ()
+    nodes: Sequence[NodeView] = ()
     waits: tuple[WaitView, ...] = ()
     draft_id: str | None = None
     draft_rev: int | None = None
@@ -257,6 +292,10 @@ class RunView(Struct, frozen=True, omit_defaults=True):
     stale: bool = False
     stale_since_ms: int | None = None
     lacks: str | None = None
+
+    @property
+    def failed_nodes(self) -> tuple[str, ...]:
+        return tuple(node.key for node in self.nodes if node.status == "failed")
 
 
 class RunEvent(Struct, frozen=True):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Any, Final, TypeVar
 
 import msgspec
@@ -26,7 +26,17 @@ from executor.kernel.run.imports import as_ours
 from executor.kernel.store.run_rows import Record, RunRow
 from executor.kernel.store.statements import TERMINAL
 from executor.kernel.store.topics.store import Store
-from executor.service.views import GraphEdge, GraphNode, NodeView, RunDocument, RunGraph, RunView, WaitView, view_of
+from executor.service.views import (
+    GraphEdge,
+    GraphNode,
+    LazyNodes,
+    NodeView,
+    RunDocument,
+    RunGraph,
+    RunView,
+    WaitView,
+    view_of,
+)
 
 # Limits for all nodes together. A view is one answer, made at once; the outputs of a run may have 256 MiB.
 TRACEBACKS_MAX = 20  # for failed nodes; the view of the node has it for further ones
@@ -35,53 +45,72 @@ OUTPUTS_MAX_BYTES = 4 * 1024 * 1024
 _WORST = ("failed", "needs_attention", "running", "retrying", "waiting", "cancelled", "succeeded", "skipped", "pending")
 
 
-async def build(
-    store: Store, plan: Plan, row: RunRow, waits: tuple[WaitView, ...], records: Iterable[Record] | None = None
-) -> RunView:
-    """`records`: the journal of the run, when it is in memory."""
-    outline = _Outline(store, plan)
-    if records is None:
-        async for record in Records(store, row.id, upto=row.seq):  # later events belong to another moment
-            if outline.add(record):
-                await outline.rest()
-    else:
-        for record in records:
-            if outline.add(record):
-                await outline.rest()
-    projection = outline.projection
+async def build(store: Store, plan: Plan, row: RunRow, waits: tuple[WaitView, ...]) -> RunView:
+    projection, outputs, slices = SlicedProjection(plan.variables), _Outputs(), Slices()
+    async for record in Records(store, row.id, upto=row.seq):  # later events belong to another moment
+        elsewhere = outputs.add(record, projection.apply_record(record))
+        if elsewhere or slices.is_over:
+            if elsewhere:
+                outputs.put(record, await output_of(store, record))
+            await slices.rest()
     if row.status in TERMINAL:
         projection.end()
     nodes: list[NodeView] = []
-    failed: list[str] = []
+    tracebacks = _Tracebacks()
     for state in projection.taken_out():
-        if outline.slices.is_over:
-            await outline.rest()
+        if slices.is_over:
+            await slices.rest()
         output: _Output | None = None
-        if (found := outline.output(state.output_seq)) is not None:
+        if (found := outputs.pop(state.output_seq)) is not None:
             data, size = found
-            if data is None or len(data) <= DECODED_AT_ONCE:
-                output = None if data is None else orjson.loads(data), size
-            else:
-                output = await outline.slices.decoded(data), size
-        if state.error is not None and len(failed) >= TRACEBACKS_MAX:
-            state.error = {name: value for name, value in state.error.items() if name != "traceback"}
-        node = node_view(plan, state, output)
-        nodes.append(node)
-        if state.status == "failed":
-            failed.append(node.key)
-    run_output = None if row.output is None else await outline.slices.decoded(row.output)
-    if outline.slices.is_over:
-        await outline.rest()
+            output = None if data is None else await slices.decoded(data), size
+        nodes.append(node_view(plan, tracebacks.limited(state), output))
+    run_output = None if row.output is None else await slices.decoded(row.output)
+    if slices.is_over:
+        await slices.rest()
+    return _view(row, projection, run_output, tuple(nodes), waits)
+
+
+def of_ended(plan: Plan, row: RunRow, records: Sequence[Record]) -> RunView:
+    """Return the view of a run that has ended here, from its journal, which refers to no output elsewhere. Its nodes
+    are made when they are read."""
+    projection = Projection(plan.variables)
+    for record in records:
+        if record.node is None or record.type == "variables.patched":
+            projection.apply_record(record)
+    output = None if row.output is None else orjson.loads(row.output)
+    return _view(row, projection, output, LazyNodes(lambda: _nodes_of(plan, records)), ())
+
+
+def _nodes_of(plan: Plan, records: Sequence[Record]) -> tuple[NodeView, ...]:
+    projection, outputs = SlicedProjection(), _Outputs()
+    for record in records:
+        if outputs.add(record, projection.apply_record(record)):
+            outputs.put(record, None)
+    projection.end()
+    nodes: list[NodeView] = []
+    tracebacks = _Tracebacks()
+    for state in projection.taken_out():
+        output: _Output | None = None
+        if (found := outputs.pop(state.output_seq)) is not None:
+            data, size = found
+            output = None if data is None else orjson.loads(data), size
+        nodes.append(node_view(plan, tracebacks.limited(state), output))
+    return tuple(nodes)
+
+
+def _view(
+    row: RunRow, projection: Projection, output: Any, nodes: Sequence[NodeView], waits: tuple[WaitView, ...]
+) -> RunView:
     return view_of(
         RunView,
         row,
         input=orjson.loads(row.input),
-        output=run_output,
+        output=output,
         error=None if row.error is None else orjson.loads(row.error),
         response=projection.response,
         variables=projection.variables or {},
-        nodes=tuple(nodes),
-        failed_nodes=tuple(failed),
+        nodes=nodes,
         waits=waits,
         by=projection.by,
         continues=projection.continues,
@@ -126,45 +155,45 @@ def node_view(plan: Plan, state: NodeState, output: _Output | None = None) -> No
     )
 
 
-class _Outline:
-    """The nodes of a view, and their outputs in the order of the journal, as long as they fit."""
+class _Tracebacks:
+    """The number of failed nodes so far; further ones than TRACEBACKS_MAX have no traceback."""
 
-    def __init__(self, store: Store, plan: Plan) -> None:
-        self.projection = SlicedProjection(plan.variables)
-        self.slices = Slices()
-        self._store = store
+    def __init__(self) -> None:
+        self._failed = 0
+
+    def limited(self, state: NodeState) -> NodeState:
+        if state.error is not None and self._failed >= TRACEBACKS_MAX:
+            state.error = {name: value for name, value in state.error.items() if name != "traceback"}
+        self._failed += state.status == "failed"
+        return state
+
+
+class _Outputs:
+    """The outputs of nodes in the order of the journal, as long as they fit: by event, None for one that does not, with
+    its size. Decoded when they are shown: until then thousands of objects would be in the way of the collector."""
+
+    def __init__(self) -> None:
         self._left_bytes = OUTPUTS_MAX_BYTES
-        # By event. Decoded when they are shown: until then thousands of objects would be in the way of the collector.
         self._found: dict[int, tuple[bytes | None, int | None]] = {}
-        self._elsewhere: Record | None = None
 
-    def add(self, record: Record) -> bool:
-        """Add a record. If it returns True, call `rest` before the next."""
-        state = self.projection.apply_record(record)
-        decides = state is not None and state.output_seq == record.seq
-        if decides and (record.output is not None or record.data is not None):
-            self._add_output(record)
-        return self._elsewhere is not None or self.slices.is_over
-
-    def _add_output(self, record: Record) -> None:
+    def add(self, record: Record, state: NodeState | None) -> bool:
+        """Add the output of a record, which has led to `state`. Returns True if it is shown, and is elsewhere."""
         data = record.output
+        if state is None or state.output_seq != record.seq or (data is None and record.data is None):
+            return False
         size = data_of(record).get("size", 0) if data is None else len(data)
         if size > self._left_bytes:
             self._found[record.seq] = None, size
-            return
+            return False
         self._left_bytes -= size
-        if data is None:
-            self._elsewhere = record
-        else:
+        if data is not None:
             self._found[record.seq] = data, None
+        return data is None
 
-    async def rest(self) -> None:
-        record, self._elsewhere = self._elsewhere, None
-        if record is not None:
-            self._found[record.seq] = await output_of(self._store, record), None
-        await self.slices.rest()
+    def put(self, record: Record, data: bytes | None) -> None:
+        self._found[record.seq] = data, None
 
-    def output(self, seq: int | None) -> tuple[bytes | None, int | None] | None:
+    def pop(self, seq: int | None) -> tuple[bytes | None, int | None] | None:
         """Return the output of event `seq`, once: encoded if it is shown, else its size."""
         return None if seq is None else self._found.pop(seq, None)
 

@@ -1005,8 +1005,6 @@ export interface RunDetail {
   finished_at_ms: number | null
   response: JsonObject | null
   variables: JsonObject
-  nodes: NodeView[]
-  failed_nodes: string[]
   waits: WaitView[]
   draft_id: string | null
   draft_rev: number | null
@@ -1022,6 +1020,8 @@ export interface RunDetail {
   stale: boolean
   stale_since_ms: number | null
   lacks: string | null
+  nodes: NodeView[]
+  failed_nodes: string[]
   urls: RunUrls
 }
 
