@@ -8,7 +8,7 @@ from typing import Any
 import orjson
 
 from compiler.catalog import BlockSpec
-from executor.blocks.types.params import TypedParams, invalid, param
+from executor.blocks.types.params import TypedParams, param
 from executor.kernel.handler.base import Context, Done
 
 
@@ -38,8 +38,6 @@ class ContinueAsNew:
 
     async def run(self, ctx: Context) -> Done:
         """Output {"input", "version"} of the new run. Raises the BlockErrors of FurtherRuns.prepare_next."""
-        if ctx.prepare_next is None:
-            raise invalid("this server cannot start runs from blocks")
         new = await ctx.prepare_next(_Params(ctx.params).input)
         return Done({"input": orjson.loads(new.input), "version": new.version}, route=None, next=new)
 

@@ -71,8 +71,6 @@ class RunWorkflow:
             raise invalid("Choose a workflow or write a definition")
         if request.version is not None and request.workflow is None:
             raise invalid("A definition has no versions")
-        if ctx.prepare_child is None:
-            raise invalid("this server cannot start runs from blocks")
         child = await ctx.prepare_child(request)
         shown: dict[str, Any] = {"title": f"Run of {child.workflow}", "run": child.id, "workflow": child.workflow}
         if child.version is not None:

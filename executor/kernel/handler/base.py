@@ -14,14 +14,14 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from msgspec import Struct
 
 from compiler.catalog import BlockSpec, Catalog
-from compiler.plan import RunnerName
+from compiler.plan import Node, RunnerName
 from executor.errors import BlockError
 from executor.kernel.core.events import StepEffect, WaitKind
 from executor.kernel.handler.needs import Connections, Http, Services
@@ -65,9 +65,6 @@ class Over:
         self._over = True
         if self._event is not None:
             self._event.set()
-
-
-NEVER = Over()
 
 
 StepKind = Literal["model", "tool", "step"]
@@ -188,97 +185,184 @@ class Tested(Struct, frozen=True):
 Outcome = Done | Suspend | Sized | Tested
 
 
-async def _not_wanted() -> bool:
-    return False
+class Access(Protocol):
+    """What the handler of an attempt can ask of its engine. See Context."""
+
+    @property
+    def run_id(self) -> str: ...
+    @property
+    def workflow(self) -> str: ...
+    @property
+    def key_text(self) -> str: ...
+    @property
+    def idempotency_key(self) -> str: ...
+    @property
+    def type(self) -> str: ...
+    @property
+    def node(self) -> Node: ...
+    @property
+    def number(self) -> int: ...
+    @property
+    def services(self) -> Services: ...
+    @property
+    def connections(self) -> Connections: ...
+    def clock(self) -> int: ...
+    def emit(self, text: str) -> None: ...
+    def log(self, *values: object) -> None: ...
+    async def evaluate(self, calls: Sequence[Bound]) -> list[Any]: ...
+    async def checkpoint(self, value: Any) -> None: ...
+    def checkpoint_from_thread(self, value: Any) -> None: ...
+    def waiting(self) -> AbstractContextManager[Any]: ...
+    def queueing(self) -> AbstractContextManager[Any]: ...
+    def heartbeat(self) -> None: ...
+    def over(self) -> Over: ...
+    def memory(self) -> Memory: ...
+    def steps(self) -> Steps: ...
+    async def prepare_child(self, request: ChildRequest) -> NewRun: ...
+    async def prepare_next(self, input: Any) -> NewRun: ...
+    async def repeat_wanted(self) -> bool: ...
 
 
-class Context(Struct, kw_only=True, eq=False):
+class Context(Struct, eq=False):
     """The input of one attempt, and its access to the engine.
 
     params           resolved; texts that are JavaScript arrive as Bound
-    key              the node key as text, e.g. `send@fan[2]`; stable over attempts, as is idempotency_key
+    now_ms           the time of the start, Unix ms
+    wired            the handles that lead to other blocks
     turn             end sentinels: number of iterations done so far; start sentinels: 0
     count            end sentinels: the count the start sentinel gave (for, each: all iterations)
     broke            end sentinels: a break block ran in the iteration that just ended
-    emit             sends a piece of live text (tokens); journaled when the attempt ends, the last 16 KiB of it
-    log              keeps a line of text with the run: `ctx.log("rows", n)`, as `print`; at most 200 lines and 16 KiB
-                     per attempt. Both may be called in a thread
-    evaluate         runs Bound sources in the sandbox, one call: list in, list out; raises BlockError
-    checkpoint       keeps any JSON value of at most 1 MiB, in the place of the one before, for the next attempt of this
-                     key; on disk when it returns. Raises BlockError, and Fenced: the run is another worker's, stop
-    checkpoint_from_thread  the same for code in a thread, which waits for it; not for the event loop
     last_checkpoint  the last checkpoint of an earlier attempt of this key in this run, secrets redacted, or None
-    waiting          `with ctx.waiting():` around a wait for something that this server has too little of (a connection,
-                     a thread): the time limit of the attempt does not run inside
-    queueing         the same around a wait for others of this server's runs, in which the time limit runs
-    runner           where the policy wants the work done; not inline only if the spec of the block has it in `runners`
-    prepare_child    makes a run for Suspend.child, and stores nothing; raises BlockError. None if not available here
-    prepare_next     makes the run for Done.next from its input, and stores nothing; raises BlockError. None if not
-                     available here
-    connections      credentials by the names of stored connections, or None if not available here
-    make_steps       of this attempt, for `step` and `wait` below; `steps` once they were used
-    heartbeat        reports that the handler is alive, from any thread: with `policy.heartbeat_timeout_ms` an attempt
-                     that reports too rarely has failed. Without the policy it does nothing
-    cancelled        true once the attempt is over, for code in threads, which cannot be stopped: `if ctx.cancelled`,
-                     `ctx.cancelled.wait(5)`
-    repeat_wanted    true if the attempt before was lost and a person chose to repeat it
-    clock            the time, Unix ms; `now` is the same as a datetime. `now_ms` is the time of the start
+    steps            its steps, once `step` or `wait` were used
     """
 
-    # the attempt
-    run_id: str
-    workflow: str
-    key: str
-    block: str
-    name: str
-    type: str
-    attempt: int
-    idempotency_key: str
-    runner: RunnerName = "inline"
-    wired: frozenset[str] = frozenset()
-    over: Callable[[], Over] = lambda: NEVER
-    # its values
+    own: Access
     params: dict[str, Any]
     input: Any
     variables: Mapping[str, Any]
     now_ms: int
-    last_checkpoint: Any = None
-    # of a container, for its sentinels
+    wired: frozenset[str] = frozenset()
     turn: int = 0
     count: int = 0
     broke: bool = False
-    # its log, time and progress
-    emit: Callable[[str], None]
-    log: Callable[..., None] = lambda *values: None
-    clock: Callable[[], int] = lambda: 0
-    waiting: Callable[[], AbstractContextManager[Any]] = nullcontext
-    queueing: Callable[[], AbstractContextManager[Any]] = nullcontext
-    heartbeat: Callable[[], None] = lambda: None
-    checkpoint: Callable[[Any], Awaitable[None]]
-    checkpoint_from_thread: Callable[[Any], None]
-    # the engine
-    services: Services
-    evaluate: Callable[[Sequence[Bound]], Awaitable[list[Any]]]
-    connections: Connections | None = None
-    make_memory: Callable[[], Memory] | None = None
-    make_steps: Callable[[], Steps] | None = None
+    last_checkpoint: Any = None
     steps: Steps | None = None
-    prepare_child: Callable[[ChildRequest], Awaitable[NewRun]] | None = None
-    prepare_next: Callable[[Any], Awaitable[NewRun]] | None = None
-    repeat_wanted: Callable[[], Awaitable[bool]] = _not_wanted
+
+    @property
+    def run_id(self) -> str:
+        return self.own.run_id
+
+    @property
+    def workflow(self) -> str:
+        return self.own.workflow
+
+    @property
+    def key(self) -> str:
+        """The node key as text, e.g. `send@fan[2]`; the same in each attempt, as is `idempotency_key`."""
+        return self.own.key_text
+
+    @property
+    def block(self) -> str:
+        return self.own.node.block
+
+    @property
+    def name(self) -> str:
+        return self.own.node.name
+
+    @property
+    def type(self) -> str:
+        return self.own.type
+
+    @property
+    def attempt(self) -> int:
+        return self.own.number
+
+    @property
+    def idempotency_key(self) -> str:
+        return self.own.idempotency_key
+
+    @property
+    def runner(self) -> RunnerName:
+        """Where the policy wants the work done; not inline only if the spec of the block has it in `runners`."""
+        return self.own.node.policy.runner
+
+    @property
+    def services(self) -> Services:
+        return self.own.services
+
+    @property
+    def connections(self) -> Connections:
+        """Credentials by the names of stored connections."""
+        return self.own.connections
+
+    @property
+    def clock(self) -> Callable[[], int]:
+        """The time, Unix ms; `now` is the same as a datetime."""
+        return self.own.clock
+
+    def emit(self, text: str) -> None:
+        """Send a piece of live text (tokens); journaled when the attempt ends, the last 16 KiB of it. May be called in
+        a thread."""
+        self.own.emit(text)
+
+    def log(self, *values: object) -> None:
+        """Keep a line of text with the run, as `print`: `ctx.log("rows", n)`; at most 200 lines and 16 KiB per attempt.
+        May be called in a thread."""
+        self.own.log(*values)
+
+    def evaluate(self, calls: Sequence[Bound]) -> Awaitable[list[Any]]:
+        """Run Bound sources in the sandbox, one call: list in, list out; raises BlockError."""
+        return self.own.evaluate(calls)
+
+    def checkpoint(self, value: Any) -> Awaitable[None]:
+        """Keep any JSON value of at most 1 MiB, in the place of the one before, for the next attempt of this key; on
+        disk when it returns. Raises BlockError, and Fenced: the run is another worker's, stop."""
+        return self.own.checkpoint(value)
+
+    def checkpoint_from_thread(self, value: Any) -> None:
+        """`checkpoint` for code in a thread, which waits for it; not for the event loop."""
+        self.own.checkpoint_from_thread(value)
+
+    def waiting(self) -> AbstractContextManager[Any]:
+        """`with ctx.waiting():` around a wait for something that this server has too little of (a connection, a
+        thread): the time limit of the attempt does not run inside."""
+        return self.own.waiting()
+
+    def queueing(self) -> AbstractContextManager[Any]:
+        """The same around a wait for others of this server's runs, in which the time limit runs."""
+        return self.own.queueing()
+
+    def heartbeat(self) -> None:
+        """Report that the handler is alive, from any thread: with `policy.heartbeat_timeout_ms` an attempt that reports
+        too rarely has failed. Without the policy it does nothing."""
+        self.own.heartbeat()
+
+    def prepare_child(self, request: ChildRequest) -> Awaitable[NewRun]:
+        """Make a run for Suspend.child, and store nothing; raises BlockError."""
+        return self.own.prepare_child(request)
+
+    def prepare_next(self, input: Any) -> Awaitable[NewRun]:
+        """Make the run for Done.next from its input, and store nothing; raises BlockError."""
+        return self.own.prepare_next(input)
+
+    def repeat_wanted(self) -> Awaitable[bool]:
+        """Return True if the attempt before was lost and a person chose to repeat it."""
+        return self.own.repeat_wanted()
 
     @property
     def cancelled(self) -> Over:
-        return self.over()
+        """True once the attempt is over, for code in threads, which cannot be stopped: `if ctx.cancelled`,
+        `ctx.cancelled.wait(5)`."""
+        return self.own.over()
+
+    @property
+    def memory(self) -> Memory:
+        return self.own.memory()
 
     @property
     def now(self) -> datetime:
         """The time in UTC, by the engine's clock. In a step whose output is stored it stays the same."""
         return datetime.fromtimestamp(self.clock() / 1000, UTC)
-
-    @property
-    def memory(self) -> Memory | None:
-        return None if self.make_memory is None else self.make_memory()
 
     @property
     def http(self) -> Http:
@@ -331,9 +415,7 @@ class Context(Struct, kw_only=True, eq=False):
 
     def _steps(self) -> Steps:
         if self.steps is None:
-            if self.make_steps is None:
-                raise BlockError("blocks of this type have no steps", code="steps_not_available", retryable=False)
-            self.steps = self.make_steps()
+            self.steps = self.own.steps()
         return self.steps
 
 

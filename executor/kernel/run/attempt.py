@@ -20,6 +20,7 @@ from msgspec.structs import replace
 from compiler.keys import NodeKey
 from executor.errors import BlockError
 from executor.kernel.handler.base import ChildRequest, Over
+from executor.kernel.handler.needs import Connections, Services
 from executor.kernel.journal.codec import Codec
 from executor.kernel.journal.reader import Records
 from executor.kernel.process.observe import Doing, with_parent
@@ -59,9 +60,6 @@ class Host:
     @cached_property
     def checkpoints(self) -> Checkpoints:
         return Checkpoints(self.run.row, self.parts)
-
-    def memory(self) -> RunMemory:
-        return RunMemory(self.run.row, self.parts)
 
     async def ask(self, ask: Callable[[], Awaitable[T]], what: str) -> T:
         """Read from the database, again after an error. Raises BlockError."""
@@ -158,6 +156,33 @@ class Attempt:
 
     # --- see Context
 
+    @property
+    def run_id(self) -> str:
+        return self.host.run.id
+
+    @property
+    def workflow(self) -> str:
+        return self.host.run.plan.name
+
+    @property
+    def idempotency_key(self) -> str:
+        return f"{self.host.run.id}:{self.key_text}"
+
+    @property
+    def type(self) -> str:
+        return self.node.type
+
+    @property
+    def services(self) -> Services:
+        return self.host.parts.services
+
+    @property
+    def connections(self) -> Connections:
+        return self.host.parts.connections
+
+    def clock(self) -> int:
+        return self.host.parts.clock.now_ms()
+
     def log(self, *values: object) -> None:
         self.aids.log.log(*values)
 
@@ -198,7 +223,12 @@ class Attempt:
         seed = f"{run}:{self.key_text}:{self.number}"
         return await parts.services.sandbox.evaluate(calls, now_ms=parts.clock.now_ms(), seed=seed, owner=run)
 
+    def memory(self) -> RunMemory:
+        return RunMemory(self.host.run.row, self.host.parts)
+
     def steps(self) -> AttemptSteps:
+        if self.node.inline:
+            raise BlockError("blocks of this type have no steps", code="steps_not_available", retryable=False)
         host, main = self.host, self.task
         known = host.run.state.tries.get(self.started_as)
         journal = StepJournal(host.parts.store, host.run.id, self.keep, self.begun, host.loop)
@@ -215,6 +245,9 @@ class Attempt:
         above = None if tracing is None else await tracing.traceparent(run, self.key_text, self.number)
         with with_parent(above):
             return await self.host.ask(lambda: parts.further_runs.prepare_child(run, request), "preparing a child of")
+
+    async def prepare_next(self, input: Any) -> NewRun:
+        return await self.host.prepare_next(input)
 
     async def repeat_wanted(self) -> bool:
         """Return True if a person was asked about the previous attempt and chose to make this one."""

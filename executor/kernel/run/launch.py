@@ -156,43 +156,18 @@ class Launcher:
             own.end()
 
     def _context(self, own: Attempt, prepared: _Prepared, path: Path, turn: int, count: int) -> Context:
-        node, values, parts = own.node, self._values, self._parts
-        now_ms = parts.clock.now_ms
+        values = self._values
+        broke = turn > 0 and values.broke((*own.started_as[0], (own.node.body, turn - 1)))
         return Context(
-            run_id=self._run_id,
-            workflow=self._plan.name,
-            key=own.key_text,
-            block=node.block,
-            name=node.name,
-            type=node.type,
-            attempt=own.number,
-            idempotency_key=f"{self._run_id}:{own.key_text}",
-            params=prepared.template.fill(values, path),
-            input=values.input,
-            variables=values.variables,
-            now_ms=now_ms(),
-            services=parts.services,
-            wired=prepared.wired,
-            turn=turn,
-            count=count,
-            broke=turn > 0 and values.broke((*own.started_as[0], (node.body, turn - 1))),
-            runner=node.policy.runner,
-            connections=parts.connections,
-            over=own.over,
-            emit=own.emit,
-            log=own.log,
-            waiting=own.waiting,
-            queueing=own.queueing,
-            heartbeat=own.heartbeat,
-            clock=now_ms,
-            evaluate=own.evaluate,
-            checkpoint=own.checkpoint,
-            checkpoint_from_thread=own.checkpoint_from_thread,
-            make_memory=self.host.memory,
-            make_steps=None if node.inline else own.steps,
-            prepare_child=own.prepare_child,
-            prepare_next=self.host.prepare_next,
-            repeat_wanted=own.repeat_wanted,
+            own,
+            prepared.template.fill(values, path),
+            values.input,
+            values.variables,
+            self._parts.clock.now_ms(),
+            prepared.wired,
+            turn,
+            count,
+            broke,
         )
 
     async def _cache_key(self, own: Attempt, template: Template, path: Path, context: Context) -> str:

@@ -127,8 +127,6 @@ class _Run:
         memory, store = self._memory, self._ctx.memory
         if memory is None:
             return
-        if store is None:
-            raise invalid("this server cannot remember conversations")
 
         async def work() -> Any:
             return await store.recall(memory.scope, memory.key, memory.messages)
@@ -142,7 +140,7 @@ class _Run:
     async def _remember(self, answer: str) -> None:
         """Write the turn before the block ends, in a step that may be repeated: the turn is written once."""
         memory, store = self._memory, self._ctx.memory
-        assert memory is not None and store is not None
+        assert memory is not None
         turn = turn_of(self._question, answer)
 
         async def work() -> Any:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 from urllib.parse import quote
 
 from msgspec.structs import replace
@@ -21,10 +21,13 @@ from executor.blocks.types.agent.tools import BLOCKS, Tool
 from executor.blocks.types.params import invalid
 from executor.errors import BadRequest, BlockError
 from executor.kernel.core.events import StepEffect
-from executor.kernel.handler.base import ChildRequest, Context, Done, Suspend
+from executor.kernel.handler.base import Access, ChildRequest, Context, Done, Steps, Suspend
 from executor.kernel.values.payload import Bound, render
 from executor.kernel.values.places import fill, form_of
 from executor.kernel.values.schema import violations
+
+if TYPE_CHECKING:
+    from executor.kernel.store.run_rows import NewRun
 
 RESULT_MAX: Final = 256 * 1024  # characters of a result that the model gets
 _PLACE = re.compile(r"\{\{\s*([A-Za-z_][A-Za-z0-9_-]*)\s*\}\}")
@@ -101,20 +104,31 @@ def effect_of(tool: Tool, params: Mapping[str, Any]) -> StepEffect:
     return "read" if may_repeat(BLOCKS[tool.given.block].spec, params) else "write"
 
 
+class _ToolCall:
+    """The attempt of an agent as the block of a tool sees it: it has no steps, starts no runs, and sends no text."""
+
+    def __init__(self, own: Access, type: str, call: str) -> None:
+        self._own = own
+        self.type = type
+        self.idempotency_key = f"{own.idempotency_key}:{call}"
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._own, name)
+
+    def emit(self, text: str) -> None: ...
+
+    def steps(self) -> Steps:
+        raise BlockError("blocks of this type have no steps", code="steps_not_available", retryable=False)
+
+    async def prepare_child(self, request: ChildRequest) -> NewRun:
+        raise invalid("a tool cannot start runs")
+
+
 async def call_block(ctx: Context, tool: Tool, params: dict[str, Any], call: str) -> Any:
     """Return the output of the block. `call` identifies the call of the agent. Raises BlockError."""
     assert tool.given.block is not None
-    inner = replace(
-        ctx,
-        type=tool.given.block,
-        params=params,
-        idempotency_key=f"{ctx.idempotency_key}:{call}",
-        emit=_say_nothing,
-        last_checkpoint=None,
-        prepare_child=None,
-        make_steps=None,
-        steps=None,
-    )
+    own = cast(Access, _ToolCall(ctx.own, tool.given.block, call))
+    inner = replace(ctx, own=own, params=params, last_checkpoint=None, steps=None)
     with using(params):
         outcome = await BLOCKS[tool.given.block].run(inner)
     assert isinstance(outcome, Done)
@@ -123,8 +137,6 @@ async def call_block(ctx: Context, tool: Tool, params: dict[str, Any], call: str
 
 async def child_of(ctx: Context, tool: Tool, arguments: Mapping[str, Any]) -> Suspend:
     """Return the run of the workflow. Raises BlockError if there is no such workflow, or the input does not fit."""
-    if ctx.prepare_child is None:
-        raise invalid("this server cannot start runs from blocks")
     child = await ctx.prepare_child(
         ChildRequest(workflow=tool.given.workflow, version=tool.given.version, input=dict(arguments))
     )
@@ -185,7 +197,3 @@ def shown_result(output: Any) -> str:
     if len(shown) <= RESULT_MAX:
         return shown
     return f"{shown[:RESULT_MAX]}\n[cut: it has {len(shown)} characters]"
-
-
-def _say_nothing(text: str) -> None:
-    """Drop the text that a tool emits: it is not text of the model."""

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, cast
+from contextlib import AbstractContextManager, nullcontext
+from types import SimpleNamespace
+from typing import Any
 
-from executor.blocks.services import Services
 from executor.errors import BlockError
-from executor.kernel.handler.base import Context
+from executor.kernel.handler.base import ChildRequest, Context, Memory, Over, Steps
+from executor.kernel.store.run_rows import NewRun
 from executor.kernel.values.payload import Bound
 
 
@@ -38,17 +40,65 @@ def js(source: str) -> Bound:
     return Bound(source, {})
 
 
-async def _kept(value: Any) -> None: ...
+class Own:
+    """An attempt of block `b`, without an engine."""
+
+    def __init__(self, type: str, sandbox: Sandbox, **more: Any) -> None:
+        self.run_id, self.workflow, self.key_text, self.number = "run", "w", "b", 1
+        self.type, self.idempotency_key = type, "run:b"
+        self.node: Any = SimpleNamespace(block="b", name="B", policy=SimpleNamespace(runner="inline"))
+        self.services: Any = None
+        self.connections: Any = None
+        self.evaluate = sandbox.evaluate
+        self.__dict__.update(more)
+
+    def clock(self) -> int:
+        return 0
+
+    def emit(self, text: str) -> None: ...
+
+    def log(self, *values: object) -> None: ...
+
+    async def checkpoint(self, value: Any) -> None: ...
+
+    def checkpoint_from_thread(self, value: Any) -> None: ...
+
+    def waiting(self) -> AbstractContextManager[None]:
+        return nullcontext()
+
+    def queueing(self) -> AbstractContextManager[None]:
+        return nullcontext()
+
+    def heartbeat(self) -> None: ...
+
+    def over(self) -> Over:
+        return Over()
+
+    def memory(self) -> Memory:
+        raise BlockError("no memory here")
+
+    def steps(self) -> Steps:
+        raise BlockError("no steps here")
+
+    async def prepare_child(self, request: ChildRequest) -> NewRun:
+        raise BlockError("no further runs here")
+
+    async def prepare_next(self, input: Any) -> NewRun:
+        raise BlockError("no further runs here")
+
+    async def repeat_wanted(self) -> bool:
+        return False
+
+
+_OF_CONTEXT = {"variables", "input", "now_ms", "turn", "count", "broke", "wired", "last_checkpoint"}
 
 
 def context(
     params: dict[str, Any] | None = None, type: str = "x", *, js: Sandbox | Mapping[str, Any] | None = None, **more: Any
 ) -> Context:
+    """`more`: fields of the context, and what an attempt has."""
     sandbox = js if isinstance(js, Sandbox) else Sandbox(js or {})
-    given: dict[str, Any] = {
-        "run_id": "run", "workflow": "w", "key": "b", "block": "b", "name": "B", "type": type, "attempt": 1,
-        "idempotency_key": "run:b", "params": params or {}, "input": None, "variables": {}, "now_ms": 0,
-        "services": cast(Services, None), "emit": lambda text: None, "evaluate": sandbox.evaluate,
-        "checkpoint": _kept, "checkpoint_from_thread": lambda value: None,
-    }  # fmt: skip
-    return Context(**(given | more))
+    given: dict[str, Any] = {"input": None, "variables": {}, "now_ms": 0}
+    given |= {name: value for name, value in more.items() if name in _OF_CONTEXT}
+    own = Own(type, sandbox, **{name: value for name, value in more.items() if name not in _OF_CONTEXT})
+    return Context(own, params or {}, **given)

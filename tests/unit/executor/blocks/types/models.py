@@ -35,4 +35,4 @@ class _Undivided:
 
 def asking(params: dict[str, Any], services: Services) -> Context:
     """The context of a block that asks a model."""
-    return context(params, services=services, make_steps=_Undivided)
+    return context(params, services=services, steps=_Undivided)

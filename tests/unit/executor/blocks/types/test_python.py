@@ -214,7 +214,7 @@ async def test_a_step_finds_its_context_in_threads_and_functions_that_it_calls()
 async def test_steps_side_by_side_have_a_context_each() -> None:
     async def call_as(key: str) -> Any:
         params = {"function": "keyed_later", "arguments": {"item": {"name": "a", "amount": 1}}}
-        return (await STEPS.run(context(params, services=SERVICES, key=key))).output
+        return (await STEPS.run(context(params, services=SERVICES, key_text=key))).output
 
     assert [*await asyncio.gather(call_as("a"), call_as("b"))] == [["a a"] * 2, ["b a"] * 2]
 
@@ -252,8 +252,8 @@ async def test_what_does_not_fit_a_step_names_step_and_field(
 
 
 async def test_a_step_runs_in_this_process() -> None:
-    ctx = context({"function": "priced", "arguments": {"item": {"name": "a"}}}, services=SERVICES)
-    ctx.runner = "process"
+    node = SimpleNamespace(policy=SimpleNamespace(runner="process"))
+    ctx = context({"function": "priced", "arguments": {"item": {"name": "a"}}}, services=SERVICES, node=node)
     with pytest.raises(BlockError, match="runs in this process"):
         await STEPS.run(ctx)
 

@@ -23,7 +23,7 @@ async def _started(params: dict[str, Any]) -> tuple[ChildRequest, Suspend]:
         asked.append(request)
         return MADE
 
-    outcome = await run_workflow.block.run(replace(context(params), prepare_child=prepare))
+    outcome = await run_workflow.block.run(context(params, prepare_child=prepare))
     (request,) = asked
     return request, outcome
 
@@ -70,8 +70,3 @@ async def test_what_it_refuses(params: dict[str, Any]) -> None:
     with pytest.raises(BlockError) as caught:
         await _started(params)
     assert (caught.value.code, caught.value.retryable) == ("params_invalid", False)
-
-
-async def test_where_nothing_can_start_runs_it_says_so() -> None:
-    with pytest.raises(BlockError, match="cannot start runs"):
-        await run_workflow.block.run(context({"workflow": "a"}))
