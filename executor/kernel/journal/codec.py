@@ -33,7 +33,7 @@ _FIELDS: dict[type[Any], tuple[tuple[str, Any], ...]] = {
     for cls in _TYPES.values()
 }
 _PLAIN = frozenset({str, int, bool, type(None)})  # the same in JSON
-_STARTED = _TAGS[NodeStarted]
+_STARTED, _SUCCEEDED = _TAGS[NodeStarted], _TAGS[NodeSucceeded]
 
 
 def data_of(record: Record) -> dict[str, Any]:
@@ -78,6 +78,10 @@ class Codec:
         cls = type(event)
         if cls is NodeStarted:  # half of every journal
             return self.started(seq, at_ms, event)  # type: ignore[arg-type]  # `cls` is its type
+        if isinstance(event, NodeSucceeded) and not extra and _has_defaults(event):  # nearly all others
+            scope, number = event.key
+            text = self.path_text(scope) if scope else ""
+            return Record(seq, at_ms, _SUCCEEDED, self._plan.nodes[number].id, text, event.attempt, None, output)
         data: bytes | None = None
         node: str | None = None
         path = ""
@@ -149,6 +153,11 @@ class Codec:
         if number is None:
             raise ValueError(f"unknown node {node!r}")
         return self._parse_path(path), number
+
+
+def _has_defaults(event: NodeSucceeded) -> bool:
+    """Returns True if its record has no data."""
+    return event.route == "out" and not (event.reused or event.end_run or event.cached)
 
 
 plans_at_hand: dict[str, Plan] = {}

@@ -93,7 +93,8 @@ class Attempts:
         begin_doing(partial(launcher.host.doing, key, attempt.number))
         result = await launcher.run(attempt)
         self._meters.attempt_ended(attempt.node.type, outcome_of(result), now_s() - began_s)
-        result.place = attempt.leave_place()
+        if attempt.place is not None:
+            result.place = attempt.leave_place()
         if attempt.key != key:
             fact: Any = result.fact  # of an attempt: it has a key
             result.fact = replace(fact, key=attempt.key)
