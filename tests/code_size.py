@@ -29,7 +29,7 @@ BLOCKS = (ast.If, ast.For, ast.AsyncFor, ast.While, ast.With, ast.AsyncWith, ast
 RECORDS = ("Struct", "NamedTuple", "Protocol", "TypedDict", "Enum", "Exception")  # what they hold is their purpose
 BOUNDS = {
     "files": 521,
-    "lines": 87_608,
+    "lines": 87_820,
     "longest file that is not generated": 520,
     f"functions over {SHORT} lines": 0,
     "modules in circles": 0,
@@ -38,7 +38,7 @@ BOUNDS = {
     "lines of executor.kernel.store": 10_028,
     "lines of executor.kernel.run": 6_200,
     "lines of executor.kernel.core": 2_824,
-    "lines of executor.kernel.values": 3_100,
+    "lines of executor.kernel.values": 3_101,
 }
 FLOORS = ("executor.kernel.", "executor.blocks.", "executor.service.")
 GENERATED = ("server.client.answers",)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from msgspec.structs import replace
 
 from executor.blocks.types import run_workflow
 from executor.errors import BlockError
