@@ -16,7 +16,7 @@ from tests.performance.counts import Cost, Costs, Counter, Recorded, recorded, w
 
 ROOT = Path(__file__).parents[2]
 RECORDED = recorded()
-MORE_MAX = 1.1
+MORE_MAX = 1.3  # the end of a run of 1,000 is read from its journal, that of a small one is in memory
 
 
 @pytest.fixture(scope="module")
