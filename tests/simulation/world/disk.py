@@ -248,6 +248,11 @@ class _Readers(Readers):
             await asyncio.sleep(self._disk.delay_s())
         return rows
 
+    async def version(self) -> int:
+        """Return how many rows were changed: the one connection of the world does not count its own commits."""
+        await self.all("SELECT 1")
+        return self._disk.db.total_changes
+
 
 @cache
 def _empty() -> bytes:
