@@ -33,22 +33,22 @@ _SETTLED_AT_START: Final = ("items", "count")
 def compile_template(node: Node, marked: Collection[str] = ()) -> Template:
     """Compile the params of a node. Texts at `marked` places (`/to`) arrive as Filled. Raises BlockError(path_invalid)
     for a `{"$ref"}` that the compiler would refuse."""
+    skip, cache, limit = node.policy.skip_if, node.policy.cache, node.policy.limit
     params = orjson.loads(bytes(node.params))
     if not isinstance(params, dict):
         params = {}
     if node.sentinel == "end":
         params = {key: value for key, value in params.items() if key not in _SETTLED_AT_START}
-    known = {ref.text: ref for ref in node.needs}
-    skip, cache = node.policy.skip_if, node.policy.cache
-    slots = tuple(_slots(params, known, frozenset(node.code), frozenset(node.literal), frozenset(marked)))
-    if not (params or skip or cache or node.policy.limit):
+    if not (params or skip or cache or limit):
         return _EMPTY
+    known = {ref.text: ref for ref in node.needs}
+    slots = tuple(_slots(params, known, frozenset(node.code), frozenset(node.literal), frozenset(marked)))
     return Template(
         trimmed(orjson.dumps(params)),
         slots,
         _Code(skip, known) if skip else None,
         _Code(cache.key, known) if cache is not None and cache.key else None,
-        _slot(node.policy.limit.key, known, False) or node.policy.limit.key if node.policy.limit is not None else "",
+        "" if limit is None else _slot(limit.key, known, False) or limit.key,
     )
 
 

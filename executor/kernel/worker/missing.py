@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import logging
 import random
-from typing import Any, Final, Protocol, TypeVar, runtime_checkable
+from collections.abc import Callable
+from typing import Any, Final, TypeVar
 
 import msgspec
 
@@ -31,12 +32,9 @@ PYTHON: Final = "python"  # the block type of functions, which a process without
 PLANS_MAX: Final = 10_000
 
 
-@runtime_checkable
-class Particular(Protocol):
-    def lacks(self, params: dict[str, Any]) -> str | None:
-        """Return what a block with these params, as they are in the plan, needs and this process does not have, and
-        what it has instead; or None."""
-        ...
+# The method `lacks` that some block types have. It returns what a block with these params, as they are in the plan,
+# needs and this process does not have, and what it has instead; or None.
+Lacks = Callable[[dict[str, Any]], str | None]
 
 
 class MissingBlocks:
@@ -97,4 +95,5 @@ class MissingBlocks:
                 name = msgspec.json.decode(node.params).get("function")
                 return f"Python function {name!r} (this process has no functions)"
             return f"block type {node.type!r}"
-        return handler.lacks(msgspec.json.decode(node.params)) if isinstance(handler, Particular) else None
+        lacks: Lacks | None = getattr(handler, "lacks", None)
+        return None if lacks is None else lacks(msgspec.json.decode(node.params))
