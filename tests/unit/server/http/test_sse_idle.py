@@ -11,6 +11,8 @@ import httpx
 import pytest
 
 from executor.kernel.read import cursor as lookout
+from executor.kernel.store.sqlite.dialect import TEXTS
+from executor.kernel.store.sqlite.readers import Readers
 from executor.kernel.store.topics.runs import LAST_SEQS
 from executor.open.engine import Engine
 from server.app import build_engine, create_app
@@ -22,6 +24,7 @@ from tests.support.until import until
 
 READERS = 50
 LOOKS = 10
+VERSION = "PRAGMA data_version"
 
 
 @pytest.fixture(autouse=True)
@@ -41,16 +44,17 @@ async def test_idle_readers_share_one_look_a_second(tmp_path: Path, monkeypatch:
             await until_event(engine, run, "node.started", "a")
         readers = [asyncio.create_task(read_to_end(front, runs[n % 3])) for n in range(READERS)]
         asked: list[str] = []
-        whole = type(front.store._readers).all
+        whole = Readers._ask
 
-        async def count(self: Any, sql: str, parameters: tuple[Any, ...] = ()) -> Any:
+        async def count(self: Any, connection: int, sql: str, *values: Any) -> Any:
             if self is front.store._readers:
                 asked.append(sql)
-            return await whole(self, sql, parameters)
+            return await whole(self, connection, sql, *values)
 
-        monkeypatch.setattr(type(front.store._readers), "all", count)
-        # First each reads what there is. From then on there is one query for all runs that are read, and no other.
-        await until(lambda: len(asked) > READERS and all(sql == LAST_SEQS for sql in asked[-LOOKS:]))
+        monkeypatch.setattr(Readers, "_ask", count)
+        # First each reads what there is, and all runs are looked at together. From then on the version is looked at.
+        await until(lambda: len(asked) > READERS and all(sql == VERSION for sql in asked[-LOOKS:]))
+        assert [sql for sql in asked if sql != VERSION][-1] == TEXTS[LAST_SEQS]
         hold.free.set()
         async with asyncio.timeout(60):
             found = await asyncio.gather(*readers)
