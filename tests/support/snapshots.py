@@ -12,9 +12,8 @@ import msgspec
 from compiler.plan import Plan
 from executor.kernel.core.state import STATE_ROWS, State, add_state_rows, rows_of_state
 from executor.kernel.journal.reader import load_plan
-from executor.kernel.run import loaded, snapshots
+from executor.kernel.run import loaded, owned, snapshots
 from executor.kernel.run.loaded import LoadedRun, Saved, replay
-from executor.kernel.store.topics import claims
 from executor.kernel.store.topics import snapshots as stored
 from executor.kernel.store.topics.store import Store
 
@@ -26,7 +25,7 @@ def often(every: int, leaving_every: int | None = None) -> Iterator[None]:
     bounds = [(loaded, "EVERY", every), (loaded, "LEAVING_EVERY", leaving)]
     bounds += [(loaded, "BYTES_PER_EVENT", 1 << 40)]
     bounds += [(module, "SNAPSHOT_SEQ_MIN", 1) for module in (loaded, snapshots, stored)]
-    bounds += [(claims, "RESUMED_EVENTS_MAX", 0)] if every == 1 else []
+    bounds += [(owned, "PARKED_BYTES", 0)] if every == 1 else []
     before = [getattr(module, name) for module, name, _ in bounds]
     for module, name, bound in bounds:
         setattr(module, name, bound)

@@ -33,21 +33,6 @@ class Journals(Protocol):
     async def get_plan(self, hash: str) -> bytes | None: ...
 
 
-class InHand:
-    """Journals, of which one was read before: all of it, from its first record."""
-
-    def __init__(self, store: Journals, run: str, records: Sequence[Record]) -> None:
-        self._run = run
-        self._records = records
-        self._read_events = store.read_events
-        self.find_events, self.get_blob, self.get_plan = store.find_events, store.get_blob, store.get_plan
-
-    async def read_events(self, run_id: str, after: int = 0, limit: int = 10_000) -> list[Record]:
-        if run_id == self._run:
-            return list(self._records[after : after + limit])
-        return await self._read_events(run_id, after, limit)
-
-
 class Records:
     """The records of a run in order, after `after`, up to and with `upto`: of all nodes or of one, in any scope or in
     that of `path`. An iterator and not a generator: a reader may stop anywhere and has nothing to close. Raises

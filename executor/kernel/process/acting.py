@@ -6,6 +6,7 @@ from contextvars import ContextVar
 from typing import Final, Literal, get_args
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 Role = Literal["metrics", "viewer", "approver", "editor", "admin"]  # `metrics`: of tokens alone
 ROLES: Final[tuple[Role, ...]] = get_args(Role)  # each may do what those before it may
@@ -62,6 +63,14 @@ class acting:
     def __exit__(self, *_: object) -> None:
         self._act.is_over = True
         _act.reset(self._token)
+
+
+def carry_act(act: Act) -> Act:
+    """Attribute what is done in this context to the present act, also when that is over. Returns the copy that notes
+    whether it is recorded."""
+    carried = replace(act)
+    _act.set(carried)
+    return carried
 
 
 def leave_act() -> None:

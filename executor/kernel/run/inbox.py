@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from functools import cached_property, partial
+from typing import Final
 
 from executor.kernel.core import messages as m
 from executor.kernel.run.border import Border
@@ -16,6 +17,8 @@ from executor.kernel.run.results import Arrivals
 from executor.kernel.store.topics.inbox import InboxRow
 
 log = logging.getLogger("weft.run")
+
+IN_HAND: Final = 0  # the number of a message that is not stored: the first append does without it
 
 
 class Inbox:
@@ -46,15 +49,15 @@ class Inbox:
     def _messages(self) -> Messages:  # most runs get none
         return self._make_messages()
 
-    def put_in_hand(self, messages: Sequence[InboxRow]) -> None:
-        """Set the messages that were read when the run was claimed. Later messages are read after the commit that
-        deletes these, and before anything starts: that commit returns how far the inbox goes (`read_upto`)."""
-        self._in_hand = messages
+    def put_in_hand(self, message: bytes) -> None:
+        """Set the message that is not stored, as the first append takes the run for it. Others are read after that
+        commit, and before anything starts: it returns how far the inbox goes (`read_upto`)."""
+        self._in_hand = (InboxRow(self._run.id, IN_HAND, message),)
+        self.may_have_messages = True
 
     def changed(self) -> None:
         """There may be messages, or signals for a wait that has opened."""
         self.may_have_messages = True
-        self._in_hand = ()
         self._arrivals.changed.set()
 
     async def read_if_changed(self) -> None:

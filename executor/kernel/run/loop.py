@@ -14,8 +14,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Sequence
-from typing import Literal
+from typing import Any, Literal
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -29,7 +28,7 @@ from executor.kernel.core import messages as m
 from executor.kernel.core.commands import commands_of
 from executor.kernel.core.decide import ATTEMPT_ENDED
 from executor.kernel.core.events import ErrorInfo
-from executor.kernel.run.adoption import Adoption
+from executor.kernel.run.adoption import Taken
 from executor.kernel.run.ahead import Ahead
 from executor.kernel.run.attempt import Attempt, Host
 from executor.kernel.run.attempts import Attempts
@@ -55,7 +54,6 @@ from executor.kernel.run.results import (
 from executor.kernel.run.snapshots import snapshot_of
 from executor.kernel.store.run_rows import Append, Appended
 from executor.kernel.store.statements import RunStatus
-from executor.kernel.store.topics.inbox import InboxRow
 from executor.kernel.store.topics.snapshots import SnapshotRow
 
 # Inline nodes run between two commits at most; a loop of pure nodes commits and yields every so often.
@@ -87,11 +85,11 @@ class _Turn(Struct):
 
 class RunLoop:
     """Owns one run while its lease lasts. `drive` returns when the run leaves memory; it raises Fenced when the lease
-    is lost. `attempts` are those that an earlier loop of the same lease has started. `adoption`: the run is created by
-    its first append."""
+    is lost. `attempts` are those that an earlier loop of the same lease has started. `adoption`: the run is created, or
+    taken, by its first append."""
 
     def __init__(
-        self, run: LoadedRun, parts: Parts, recorder: Recorder, attempts: Attempts, adoption: Adoption | None = None
+        self, run: LoadedRun, parts: Parts, recorder: Recorder, attempts: Attempts, adoption: Taken[Any] | None = None
     ) -> None:
         self.id = run.id
         self.attempts = attempts
@@ -123,9 +121,14 @@ class RunLoop:
     def inbox_changed(self) -> None:
         self._inbox.changed()
 
-    def put_in_hand(self, messages: Sequence[InboxRow]) -> None:
-        """Set the messages that were read together with the claim; they are handled first."""
-        self._inbox.put_in_hand(messages)
+    @property
+    def may_continue(self) -> bool:
+        """Returns True for a run that only a message can continue, or a time."""
+        return self._state.parked
+
+    def put_in_hand(self, message: bytes) -> None:
+        """Set the message that the first append takes the run for."""
+        self._inbox.put_in_hand(message)
 
     def set_timer(self, command: c.SetTimer) -> None:
         """Set a timer; its fact comes when it is due."""
@@ -454,6 +457,8 @@ class RunLoop:
             if self._results:
                 return False
             released = await self._release("waiting", self._state.due_ms(), self._snapshots.pop())
+            if released:
+                self._parts.owned.parked.keep(self._run, self._recorder.at_ms)
         else:
             released = await self._release("running", self._now_ms(), self._snapshots.pop())
         if released:

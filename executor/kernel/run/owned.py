@@ -1,17 +1,68 @@
-"""The runs that this process has in memory. They are woken here; the worker claims them and puts them here."""
+"""The runs that this process has in memory, and those that have left it last. They are woken here; the worker claims
+them and puts them here."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sized
-from typing import Protocol
+from dataclasses import replace
+from typing import Final, NamedTuple, Protocol
 
 from compiler.plan import Plan
 from executor.kernel.read.peers import DUE, FAMILY, INBOX, LEFT, Peers
 from executor.kernel.read.watchers import Watchers
 from executor.kernel.run.awaited import AwaitedRun
+from executor.kernel.run.loaded import LoadedRun
 from executor.kernel.store.run_rows import NewRun, RunRow
+from executor.kernel.store.topics.snapshots import SNAPSHOT_SEQ_MIN
 from executor.kernel.store.topics.waits import Answered, WaitRow
+
+PARKED_BYTES: Final = 16 * 1024 * 1024  # of all runs here
+RUN_BYTES_MAX: Final = 256 * 1024  # of one: reading a large one again costs little beside what it does
+# The bytes that a run holds in memory, at most: measured with small and with large outputs.
+RUN_BYTES, EVENT_BYTES, BYTES_PER_BYTE = 4096, 512, 8
+
+
+class Parked(NamedTuple):
+    """A run that has left memory, and the time of its last event."""
+
+    run: LoadedRun
+    at_ms: int
+    bytes: int
+
+    def claimed(self, row: RunRow) -> LoadedRun | None:
+        """Return the run as it is with this row, or None if it is not the next lease of the same state."""
+        mine = self.run
+        same = (mine.row.epoch + 1, mine.state.seq, mine.plan.hash) == (row.epoch, row.seq, row.plan_hash)
+        return replace(mine, row=row) if same else None
+
+
+class ParkedRuns:
+    """The runs that have left memory last, as their journals fold: one that continues soon is not read again. Nothing
+    depends on it: a run is taken from here once, and used only if its row has the epoch and the last event that it left
+    with, so that no other process has had it since."""
+
+    def __init__(self) -> None:
+        self._runs: dict[str, Parked] = {}
+        self._bytes = 0
+
+    def keep(self, run: LoadedRun, at_ms: int) -> None:
+        """Keep a run that waits and has no owner from now on. No one else may change it."""
+        seq = run.state.seq
+        size = RUN_BYTES + EVENT_BYTES * seq + BYTES_PER_BYTE * (run.fold.bytes + len(run.row.input))
+        if seq >= SNAPSHOT_SEQ_MIN or size > RUN_BYTES_MAX:
+            return
+        self.pop(run.id)
+        self._runs[run.id] = Parked(run, at_ms, size)
+        self._bytes += size
+        while self._bytes > PARKED_BYTES:
+            self.pop(next(iter(self._runs)))
+
+    def pop(self, run: str) -> Parked | None:
+        parked = self._runs.pop(run, None)
+        if parked is not None:
+            self._bytes -= parked.bytes
+        return parked
 
 
 class Loop(Protocol):
@@ -43,7 +94,7 @@ class OwnedRuns:
     """`loops`: by run id. `due` is set when a run may be due to be claimed. `adopt` creates a run and takes it into
     memory in the same commit; `answer` does so with a run that it answers a question of. They return None, and nothing
     was done, when there is no room for it, or others wait. `missing`: what runs need that were given back here. All are
-    the worker's to change."""
+    the worker's to change. `parked`: runs that have left."""
 
     def __init__(self, peers: Peers | None = None) -> None:
         self._peers = peers or Peers()
@@ -52,6 +103,7 @@ class OwnedRuns:
         self.missing: dict[str, str] = {}
         self.adopt: Adopt | None = None
         self.answer: AnswerHere | None = None
+        self.parked = ParkedRuns()
         self._on_left: list[Callable[[], None]] = []
         self._left = Watchers()
 

@@ -110,6 +110,11 @@ class Recorder:
         self._held = self._popped_held = _NOTHING_HELD
 
     @property
+    def at_ms(self) -> int:
+        """Return the time of the last event."""
+        return self._at_ms
+
+    @property
     def appended_seq(self) -> int:
         """Return the seq of the last event in an append. The state may be ahead: a turn decides first, then it
         writes."""

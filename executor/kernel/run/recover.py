@@ -4,6 +4,7 @@ one a snapshot (`snapshots.py`) has the beginning."""
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from compiler.plan import Plan
 from executor.errors import BlockError, CorruptJournal, Fenced
@@ -11,16 +12,17 @@ from executor.kernel.core import commands as c
 from executor.kernel.core import facts as f
 from executor.kernel.core.commands import outstanding
 from executor.kernel.core.events import ErrorInfo
-from executor.kernel.journal.reader import InHand, load_plan
-from executor.kernel.run.adoption import Adoption
+from executor.kernel.journal.reader import load_plan
+from executor.kernel.run.adoption import Adoption, Taken
 from executor.kernel.run.attempts import Attempts
 from executor.kernel.run.loaded import LoadedRun, replay
 from executor.kernel.run.loop import RunLoop
+from executor.kernel.run.owned import Parked
 from executor.kernel.run.parts import Parts
 from executor.kernel.run.recorder import Recorder
 from executor.kernel.run.results import Arrivals
 from executor.kernel.run.snapshots import ignored, load_snapshot
-from executor.kernel.store.run_rows import Resumed, RunRow
+from executor.kernel.store.run_rows import RunRow
 from executor.kernel.store.topics.places import USED, PlaceRow
 
 
@@ -36,36 +38,42 @@ def begin(parts: Parts, adoption: Adoption, plan: Plan) -> tuple[RunLoop, list[f
 
 
 async def recover(
-    parts: Parts, row: RunRow, attempts: Attempts | None = None, resumed: Resumed | None = None
+    parts: Parts,
+    row: RunRow,
+    attempts: Attempts | None = None,
+    parked: Parked | None = None,
+    adoption: Taken[Any] | None = None,
 ) -> tuple[RunLoop, list[f.Fact]]:
     """Return the loop of a claimed run, and the facts that it begins with. `attempts`: those under way of an earlier
-    loop of this lease; they are not lost. `resumed`: the rows that were read with the claim. Raises CorruptJournal when
-    the journal does not fold, Fenced when another worker has claimed the run."""
-    plan = await load_plan(parts.store, row.plan_hash)
-    try:
-        if resumed is not None and resumed.records is not None:
-            run = LoadedRun.empty(row, plan, parts.vault.values)
-            at_ms = await replay(InHand(parts.store, row.id, resumed.records), run)
-        else:
-            run, at_ms = await _folded(parts, row, plan)
-    except CorruptJournal:
-        now = await parts.store.get_run(row.id)
-        if now is None or now.epoch != row.epoch:
-            raise Fenced from None  # another worker has added to it
-        raise
+    loop of this lease; they are not lost. `parked`: the run as it left memory. `adoption`: it is claimed with its first
+    append. Raises CorruptJournal when the journal does not fold, Fenced when another worker has claimed the run."""
+    run = parked.claimed(row) if parked is not None else None
+    if run is not None and parked is not None:
+        at_ms = parked.at_ms
+    else:
+        run, at_ms = await _read(parts, row)
     recorder = Recorder(run, parts)
     recorder.stand_at(run.state.seq, at_ms)
     if run.notes.continues:
         recorder.continue_with(await parts.further_runs.make_next_again(run))
     if attempts is None:
         attempts = Attempts(row.id, parts, Arrivals())
-    places = await _places_of_before(parts, run)
+    places = await _places_of_before(parts, run) if adoption is None else []
     if places:
         recorder.leave_places()
-    loop = RunLoop(run, parts, recorder, attempts)
-    if resumed is not None:
-        loop.put_in_hand(resumed.messages)
+    loop = RunLoop(run, parts, recorder, attempts, adoption)
     return loop, _first_facts(parts.clock.now_ms(), run, loop, places)
+
+
+async def _read(parts: Parts, row: RunRow) -> tuple[LoadedRun, int]:
+    plan = await load_plan(parts.store, row.plan_hash)
+    try:
+        return await _folded(parts, row, plan)
+    except CorruptJournal:
+        now = await parts.store.get_run(row.id)
+        if now is None or now.epoch != row.epoch:
+            raise Fenced from None  # another worker has added to it
+        raise
 
 
 async def _places_of_before(parts: Parts, run: LoadedRun) -> list[PlaceRow]:

@@ -15,7 +15,7 @@ from executor.kernel.store.statements import RunStatus
 from executor.kernel.store.topics.alerts import AlertRow
 from executor.kernel.store.topics.cache import CacheRow
 from executor.kernel.store.topics.families import FamilyMax, FamilyRow
-from executor.kernel.store.topics.inbox import InboxRow, SignalRow
+from executor.kernel.store.topics.inbox import SignalRow
 from executor.kernel.store.topics.outbox import NotificationRow
 from executor.kernel.store.topics.snapshots import SnapshotRow
 from executor.kernel.store.topics.usage import UsageRow
@@ -156,21 +156,6 @@ class Move(Struct, frozen=True):
     version: int
     plan_hash: str
     plan: bytes
-
-
-RESUMED_EVENTS_MAX: Final = 100
-RESUMED_OUTPUT_BYTES_MAX: Final = 64 * 1024
-
-
-class Resumed(Struct, frozen=True):
-    """A run that was claimed, with what its owner needs first, of the same moment: `output_bytes` of all its outputs,
-    the messages in its inbox, and its journal. `output_bytes` is None if it has more than RESUMED_EVENTS_MAX events.
-    `records` is None for that too, or if their outputs are large, or they are damaged."""
-
-    row: RunRow
-    output_bytes: int | None
-    messages: tuple[InboxRow, ...]
-    records: tuple[Record, ...] | None
 
 
 class Append(Struct, frozen=True, gc=False):

@@ -18,7 +18,7 @@ from functools import partial
 from msgspec.structs import replace
 
 from compiler.plan import Plan
-from executor.errors import Fenced, StoreError
+from executor.errors import CorruptJournal, Fenced, StoreError
 from executor.kernel.core import facts as f
 from executor.kernel.core.events import ErrorInfo
 from executor.kernel.journal.reader import load_plan
@@ -27,14 +27,15 @@ from executor.kernel.process.observe import begin as begin_doing
 from executor.kernel.process.repeated import OUTAGE, Repeated
 from executor.kernel.process.task import BackgroundTask
 from executor.kernel.read.peers import DUE
-from executor.kernel.run.adoption import Adoption, NotAdopted
+from executor.kernel.run.adoption import Adoption, Continuation, NotAdopted
 from executor.kernel.run.attempts import Attempts
 from executor.kernel.run.awaited import AwaitedRun
 from executor.kernel.run.children import cancel_of_orphan
 from executor.kernel.run.loop import Ended, RunLoop
+from executor.kernel.run.owned import Parked
 from executor.kernel.run.parts import Parts
 from executor.kernel.run.recover import begin, recover
-from executor.kernel.store.run_rows import DEFAULT_POOL, NewRun, Placement, Resumed, RunRow
+from executor.kernel.store.run_rows import DEFAULT_POOL, NewRun, Placement, RunRow
 from executor.kernel.store.topics.waits import Answered, WaitRow
 from executor.kernel.worker.admission import Admission
 from executor.kernel.worker.clock_repair import ClockRepair
@@ -82,9 +83,8 @@ class Worker:
         self._admission = Admission(parts.services.limits.memory_bytes, self._held_bytes)
         self._pace = Pace(parts.peers, self._load)
         self._missing = MissingBlocks(parts)
-        self._adopting: dict[str, Adoption] = {}
+        self._adopting: dict[str, Adoption | Continuation] = {}  # runs that their first append takes
         self._dropped = False  # a run that is still owned, and that the next renewal frees
-        self._answering: set[str] = set()  # runs that are being answered and claimed
         self._others_wait = True  # there may be runs to claim that were there before
         self._has_claimed = asyncio.Event()
         self._claimed_from: dict[str, int] = {}  # owner that is gone -> how many of its runs were claimed here
@@ -184,21 +184,22 @@ class Worker:
             return IDLE_MAX_S
         return min(IDLE_MAX_S, max(0.0, (due_ms - clock.now_ms()) / 1000) + 0.001)
 
-    def _begin(self, row: RunRow, resumed: Resumed | None = None) -> None:
+    def _begin(self, row: RunRow) -> None:
         stale = self._tasks.get(row.id)  # this process slept through its own lease and has now claimed the run again
-        if stale is not None:
+        answered = self._adopting.get(row.id)  # or the run is being answered, and will be found to be claimed
+        if stale is not None and (answered is None or answered.is_over):
             stale.cancel()
         self.claims += 1
         if row.seq <= 1 and row.stalls <= 1:
             self._parts.meters.run_started(row.workflow, self._parts.clock.now_ms() - row.created_at_ms)
-        enter = partial(self._enter, row, stale, resumed)
+        enter = partial(self._enter, row, stale)
         self._tasks[row.id] = asyncio.create_task(self._drive(row, enter), name=f"run:{row.id}")
 
     def _has_room(self) -> bool:
         """Returns True if there is room for one more run, besides those that wait to be claimed."""
         awake = self._clock_repair.seen_ms <= self._parts.clock.now_ms() < self._renewed_at_ms + self.lease_ms
         free = not (self._stopping or self._others_wait or self._admission.waiting)
-        return awake and free and len(self._tasks) + len(self._answering) < self._runs_max
+        return awake and free and len(self._tasks) < self._runs_max
 
     def _may_claim(self, placement: Placement) -> bool:
         """At once, without a look at limits."""
@@ -239,39 +240,66 @@ class Worker:
     async def _answer(
         self, wait: WaitRow, response: bytes, by: str | None, message: bytes, now_ms: int
     ) -> tuple[Answered | None, RunRow | None] | None:
-        """A run that waits for people is not in memory: it is answered and claimed in one commit."""
-        if wait.run_id in self._tasks or wait.run_id in self._answering or not self._has_room():
+        """A run that waits for people is not in memory: it is answered, claimed and continued in one commit."""
+        run_id = wait.run_id
+        if run_id in self._tasks or not self._has_room():
             return None
-        self._answering.add(wait.run_id)
-        task = asyncio.create_task(self._answer_and_claim(wait, response, by, message, now_ms))
-        task.add_done_callback(lambda done: done.cancelled() or done.exception())  # who answers may have left
-        return await asyncio.shield(task)  # the result of the claim is handled all the same
+        answer = wait.token_hash, response, by, message, now_ms
+        continued = Continuation(self._parts.store, answer, self.name, self.lease_ms, self._pools)
+        self._adopting[run_id] = continued
+        work, name = self._drive_answered(continued, run_id), f"run:{run_id}"
+        self._tasks[run_id] = asyncio.create_task(work, name=name, context=self._context.copy())
+        self.claims += 1
+        return await continued.made()
 
-    async def _answer_and_claim(
-        self, wait: WaitRow, response: bytes, by: str | None, message: bytes, now_ms: int
-    ) -> tuple[Answered | None, RunRow | None]:
+    async def _drive_answered(self, continued: Continuation, run_id: str) -> None:
+        parked = self._parts.owned.parked.pop(run_id)
+        try:
+            row = await self._row_to_continue(continued, run_id, parked)
+            if row is not None:
+                await self._drive(row, partial(self._enter_answered, continued, row, parked))
+            await continued.end()
+        finally:
+            continued.refuse()
+            self._adopting.pop(run_id, None)
+            if self._tasks.get(run_id) is asyncio.current_task():
+                del self._tasks[run_id]
+            if continued.is_left:
+                self._parts.wake(run_id)
+
+    async def _row_to_continue(self, continued: Continuation, run_id: str, parked: Parked | None) -> RunRow | None:
+        """Return the row that the run will have, or None if it is another's, or a claim has more to look at."""
+        if parked is not None:
+            return None if parked.run.row.limited else continued.row_of(parked.run.row, parked.run.state.seq)
+        found = None
+        with suppress(StoreError):
+            found = await self._parts.store.get_run(run_id)
+        if found is None or found.lease_owner is not None or found.status != "waiting":
+            return None
+        return continued.row_of(found, found.seq)
+
+    async def _enter_answered(
+        self, continued: Continuation, row: RunRow, parked: Parked | None
+    ) -> tuple[RunLoop, list[f.Fact]] | None:
+        """Load a run that an answer continues. Returns None if the run is left to a claim, which looks why."""
         parts = self._parts
         try:
-            answered, resumed = await parts.store.answer_and_claim(
-                wait.token_hash, response, by, message, now_ms, self.name, self.lease_ms, self._pools
-            )
-        finally:
-            self._answering.discard(wait.run_id)
-        row = resumed.row if resumed is not None else None
-        if row is not None and self._stopping:
-            await parts.store.release(row.id, row.epoch, row.seq, parts.clock.now_ms(), "running")
-        elif row is not None:
-            self._context.copy().run(self._begin, row, resumed)
-            parts.hub.signal(row.id)
-        elif answered is not None and answered.won:  # another process has it in memory, or it is about to leave here
-            parts.wake(wait.run_id)
-        return answered, row
+            plan = parked.run.plan if parked is not None else await load_plan(parts.store, row.plan_hash)
+            await parts.connectors.refresh_for(plan)
+            size = 0 if parked is not None else await parts.store.output_bytes(row.id)
+            if self._missing.of(plan) is not None or not await self._admission.enter(row.id, size):
+                return None
+            loop, first = await recover(parts, row, parked=parked, adoption=continued)
+        except (CorruptJournal, Fenced, StoreError):
+            return None
+        if not loop.may_continue:
+            return None
+        loop.put_in_hand(continued.message)
+        return loop, first
 
     # --- a run in memory ---
 
-    async def _enter(
-        self, row: RunRow, stale: asyncio.Task[None] | None, resumed: Resumed | None
-    ) -> tuple[RunLoop, list[f.Fact]] | None:
+    async def _enter(self, row: RunRow, stale: asyncio.Task[None] | None) -> tuple[RunLoop, list[f.Fact]] | None:
         """Load a claimed run. Returns None if it stays out because the process ends, or because it lacks a block."""
         if stale is not None:
             await asyncio.wait([stale])
@@ -282,13 +310,13 @@ class Worker:
         if lacks is not None:
             await self._missing.give_back(row, plan, lacks)
             return None
-        size = resumed.output_bytes if resumed is not None else None
-        if size is None:  # a run that begins has put out nothing
-            size = await parts.store.output_bytes(row.id) if row.seq > 1 else 0
+        parked = parts.owned.parked.pop(row.id)
+        has_none = row.seq <= 1 or parked is not None  # a run that begins has put out nothing, a parked one is small
+        size = 0 if has_none else await parts.store.output_bytes(row.id)
         if not await self._admission.enter(row.id, size):
             await parts.store.release(row.id, row.epoch, row.seq, parts.clock.now_ms(), "running")
             return None
-        loop, first = await recover(parts, self._lost_together(row), resumed=resumed)
+        loop, first = await recover(parts, self._lost_together(row), parked=parked)
         if row.stalls > STALLS_MAX:
             message = f"{row.stalls} workers claimed this run and none made progress"
             # The attempts of the last worker are lost. The run cannot end before that is recorded.
@@ -392,11 +420,11 @@ class Worker:
     async def _renew_held(self) -> None:
         now_ms = self._parts.clock.now_ms()
         held = dict(self._tasks)
-        not_created = {run_id for run_id, adoption in self._adopting.items() if not adoption.is_over}
+        not_taken = {run_id for run_id, adoption in self._adopting.items() if not adoption.is_over}
         dropped, self._dropped = self._dropped, False
         if held or dropped:
             try:
-                kept = await self._parts.store.renew(self.name, [*held, *self._answering], now_ms, self.lease_ms)
+                kept = await self._parts.store.renew(self.name, list(held), now_ms, self.lease_ms)
             except BaseException:
                 self._dropped = self._dropped or dropped
                 raise
@@ -404,7 +432,7 @@ class Worker:
                 if run_id in kept:
                     if run_id in self._loops:
                         self._loops[run_id].inbox_changed()  # an answer may have been written by another process
-                elif run_id not in not_created:
+                elif run_id not in not_taken:
                     await self._check_lost(run_id, task)
         self._renewed_at_ms = now_ms
 

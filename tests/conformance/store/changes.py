@@ -13,7 +13,7 @@ import msgspec
 from msgspec.structs import replace
 
 from executor.kernel.process.acting import Act, acting
-from executor.kernel.store.run_rows import Append, NewRun
+from executor.kernel.store.run_rows import DEFAULT_POOLS, Append, NewRun
 from executor.kernel.store.sqlite.writer import ping
 from executor.kernel.store.statements import Tx, as_list
 from executor.kernel.store.topics import (
@@ -151,6 +151,9 @@ async def furnish(store: Store) -> None:
     await store.record_alert_message(message.id, 1, "sent", LONG_AGO)
     await store.add_alerts((_alert("open"), _alert("open", "workflow", "notify"), _LATE))
     await store.put_checkpoint(1, CheckpointRow("open", "n", 1, T0, b"1"))
+    parked = await owned_run(store, "parked")
+    await store.append(Append("parked", 1, parked.seq, (record(),), T0, waits=(wait("parked"),)))
+    await store.release("parked", 1, parked.seq + 1, None, "waiting")
     parent = await owned_run(store, "parent")
     await store.append(
         Append("parent", parent.epoch, parent.seq, (record(),), T0, children=(_child("child"),), root="parent")
@@ -223,9 +226,15 @@ _token = wait("open").token_hash
 _ended: dict[str, Any] = {"status": "succeeded", "finished": True}
 _fire = partial(Fire, "s", now_ms=NOW, overlap="queue", due_ms=T0)
 
+_answer = b'"yes"', "cyd", b"m", NOW, "w2", LEASE_MS, DEFAULT_POOLS
+_goes_on = partial(Append, epoch=2, expected_seq=2, records=(record(),), now_ms=NOW)
+
 CHANGES: dict[str, Change] = {
     "answer a wait": _to(waits.answer_wait, _token, b'"yes"', "ada", b"m", NOW),
-    "answer and claim": _to(claims.answer_and_claim, _token, b'"yes"', "cyd", b"m", LAPSED, "w2", LEASE_MS),
+    "answer and go on": _to(claims.answer_and_continue, wait("parked").token_hash, *_answer, _goes_on("parked")),
+    "answer what has an owner": _to(claims.answer_and_continue, _token, *_answer, _goes_on("open")),
+    "answer what waits": _to(waits.answer_wait, wait("parked").token_hash, b"1", "ada", b"m", NOW),
+    "send what waits a message": _to(inbox.post_message, "parked", b"m", NOW),
     "answer it otherwise": _to(waits.answer_wait, _token, b'"no"', "bob", b"m", NOW),
     "withdraw the wait": _to(waits.cancel_wait, "open", "ask!1", "eve", b"m", NOW),
     "let the wait expire": _to(waits.expire_wait, "open", "ask!1", b"m", NOW),

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import pytest
-from msgspec import structs
 
 from executor.errors import Fenced
-from executor.kernel.store.run_rows import RESUMED_EVENTS_MAX, RESUMED_OUTPUT_BYTES_MAX
+from executor.kernel.store.run_rows import DEFAULT_POOLS, Appended, Placement, Record, RunRow
+from executor.kernel.store.topics.claims import Continued
 from executor.kernel.store.topics.store import Store
 from executor.kernel.store.topics.waits import Answered, WaitUpdate
 from tests.support.rows import LEASE_MS, T0, change, finish, new_run, owned_run, record, row, wait
@@ -116,48 +117,108 @@ async def test_an_answer_wakes_the_run(store: Store) -> None:
     assert await store.answer_wait("no such token", b"{}", None, b"fact", T0) is None
 
 
-async def test_an_answer_can_claim_its_run(store: Store) -> None:
-    run = await owned_run(store)
-    await store.append(change(run, record("wait.opened"), waits=(wait(run.id),)))
-    token = f"hash of {run.id}/ask!1"
+async def _parked(store: Store, id: str = "run-1", **fields: Any) -> RunRow:
+    """A run that waits for an answer, and has no owner."""
+    await store.create_run(new_run(id, T0, **fields))
+    (run,) = await store.claim("w1", T0, LEASE_MS, run_id=id)
+    await store.append(change(run, record("wait.opened"), waits=(wait(id),)))
+    run = await row(store, id)
+    assert await store.release(id, run.epoch, run.seq, None, "waiting")
+    return await row(store, id)
+
+
+async def _go_on(store: Store, run: RunRow, *records: Record, epoch: int = 2, **fields: Any) -> Continued | None:
+    first = change(run, *(records or (record(),)), epoch=epoch, **fields)
+    token = wait(run.id).token_hash
+    return await store.answer_and_continue(token, b"1", "Ada", b"m", T0 + 5, "w2", LEASE_MS, DEFAULT_POOLS, first)
+
+
+async def test_an_answer_continues_its_run_in_its_own_transaction(store: Store) -> None:
+    run = await _parked(store)
+    continued = await _go_on(store, run, closed_waits=(WaitUpdate("ask!1", "answered", b"2", "x", T0),))
+    assert continued is not None and continued.won and continued.wait == await store.get_wait(run.id, "ask!1")
+    assert (continued.wait.status, continued.wait.response, continued.wait.answered_by) == ("answered", b"1", "Ada")
+    assert continued.appended == Appended(run.seq + 1, 0)
+    now = await row(store, run.id)
+    assert (now.lease_owner, now.epoch, now.seq, now.status, now.stalls) == ("w2", 2, run.seq + 1, "running", 0)
+    assert (now.next_run_at_ms, now.lease_until_ms) == (T0 + 5, T0 + 5 + LEASE_MS)
+    assert await store.read_inbox(run.id) == [] and len(await store.read_events(run.id)) == now.seq
+    again = await _go_on(store, run)
+    assert again == Continued(False, continued.wait), "it won nothing, and wrote nothing"
+    assert await row(store, run.id) == now and await store.read_inbox(run.id) == []
+    (lapsed,) = await store.claim("w3", T0 + 5 + LEASE_MS, LEASE_MS, run_id=run.id)
+    assert (lapsed.epoch, lapsed.former_owner) == (3, "w2"), "who dies has a lease that lapses, and a run that is due"
+
+
+async def test_an_answer_may_end_its_run(store: Store) -> None:
+    run = await _parked(store)
+    end: Any = {"status": "succeeded", "finished": True, "output": b"1"}
+    continued = await _go_on(store, run, record("run.finished", None), **end)
+    assert continued is not None and continued.appended == Appended(run.seq + 1, 0)
+    now = await row(store, run.id)
+    assert (now.status, now.output, now.lease_owner, now.epoch) == ("succeeded", b"1", None, 2)
+    assert await store.claim("w3", T0 + LEASE_MS, LEASE_MS) == []
+
+
+async def _is_left(store: Store, run: RunRow, **fields: Any) -> None:
+    """It is answered, by a message for its next owner."""
+    before = await row(store, run.id)
+    continued = await _go_on(store, run, **fields)
+    assert continued is not None and continued.won and continued.appended is None
+    assert continued.wait.status == "answered"
+    now = await row(store, run.id)
+    same = ("lease_owner", "epoch", "seq", "status")
+    assert [getattr(now, name) for name in same] == [getattr(before, name) for name in same]
+    assert (await store.read_inbox(run.id))[-1].message == b"m"
+
+
+@pytest.mark.parametrize("fields", [{"epoch": 3}, {"expected_seq": 1}])
+async def test_an_answer_leaves_a_run_that_is_not_as_it_was_thought_to_be(store: Store, fields: Any) -> None:
+    await _is_left(store, await _parked(store), **fields)
+
+
+async def test_an_answer_leaves_a_run_with_a_message(store: Store) -> None:
+    run = await _parked(store)
+    await store.cancel_run(run.id, b"cancel", T0 + 1)
+    await _is_left(store, run)
+
+
+async def test_an_answer_leaves_a_run_that_has_an_owner(store: Store) -> None:
+    run = await _parked(store)
+    await store.post_message(run.id, b"other", T0 + 1)
+    (owned,) = await store.claim("w1", T0 + 1, LEASE_MS, run_id=run.id)
+    await _is_left(store, run, epoch=owned.epoch + 1)
+
+
+async def test_an_answer_leaves_a_run_with_limits(store: Store) -> None:
+    await _is_left(store, await _parked(store, placement=Placement(limits=(("key", 1),))))
+
+
+async def test_an_answer_leaves_a_run_of_another_pool(store: Store) -> None:
+    await store.create_run(new_run("run-1", T0, placement=Placement("gpu")))
+    (run,) = await store.claim("w1", T0, LEASE_MS, run_id="run-1", pools={"gpu": ""})
+    await store.append(change(run, waits=(wait(run.id),)))
     run = await row(store, run.id)
     assert await store.release(run.id, run.epoch, run.seq, None, "waiting")
-    answered, resumed = await store.answer_and_claim(token, b"1", "Ada", b"m", T0 + 5, "w2", LEASE_MS)
-    assert answered is not None and answered.won and answered.wait.answered_by == "Ada"
-    assert resumed is not None
-    claimed = resumed.row
-    assert (claimed.lease_owner, claimed.epoch, claimed.status) == ("w2", 2, "running")
-    assert claimed == structs.replace(await row(store, run.id), lost_together=False)
-    assert [fact.message for fact in await store.read_inbox(run.id)] == [b"m"]
-    assert list(resumed.messages) == await store.read_inbox(run.id)
-    assert list(resumed.records or ()) == await store.read_events(run.id)
-    assert resumed.output_bytes == await store.output_bytes(run.id)
-    again, nothing = await store.answer_and_claim(token, b"2", None, b"m", T0 + 6, "w3", LEASE_MS)
-    assert again == structs.replace(answered, won=False) and nothing is None
-    assert await store.answer_and_claim("no such token", b"2", None, b"m", T0 + 6, "w3", LEASE_MS) == (None, None)
+    await _is_left(store, run)
 
 
-@pytest.mark.parametrize(("events", "output_bytes"), [(RESUMED_EVENTS_MAX, 0), (1, RESUMED_OUTPUT_BYTES_MAX + 1)])
-async def test_a_long_journal_is_not_read_with_an_answer(store: Store, events: int, output_bytes: int) -> None:
-    run = await owned_run(store)
-    outputs = [record("node.started") for _ in range(events - 1)]
-    outputs.append(record("node.succeeded", output=b"1" * output_bytes))
-    await store.append(change(run, record("wait.opened"), *outputs, waits=(wait(run.id),)))
-    run = await row(store, run.id)
+async def test_an_answer_leaves_a_run_below_one_that_is_cancelled(store: Store) -> None:
+    parent = await owned_run(store, "parent")
+    child = new_run("child", T0, parent_run_id="parent", parent_key="call!1")
+    await store.append(change(parent, record(), children=(child,), root="parent"))
+    (run,) = await store.claim("w1", T0, LEASE_MS, run_id="child")
+    await store.append(change(run, record("wait.opened"), waits=(wait("child"),), root="parent"))
+    run = await row(store, "child")
     assert await store.release(run.id, run.epoch, run.seq, None, "waiting")
-    token = f"hash of {run.id}/ask!1"
-    _, resumed = await store.answer_and_claim(token, b"1", "Ada", b"m", T0 + 5, "w2", LEASE_MS)
-    assert resumed is not None and resumed.records is None
-    assert resumed.output_bytes == (None if events > 1 else output_bytes)
-    assert len(resumed.messages) == 1
+    await store.cancel_run("parent", b"cancel", T0 + 1)
+    await _is_left(store, run, root="parent")
 
 
-async def test_an_answer_leaves_a_live_lease_alone(store: Store) -> None:
-    run = await owned_run(store)
-    await store.append(change(run, record("wait.opened"), waits=(wait(run.id),)))
-    answered, claimed = await store.answer_and_claim(f"hash of {run.id}/ask!1", b"1", None, b"m", T0, "w2", LEASE_MS)
-    assert answered is not None and answered.won and claimed is None
-    assert (await row(store, run.id)).lease_owner == "w1"
+async def test_an_answer_to_nothing_continues_nothing(store: Store) -> None:
+    run = await _parked(store)
+    nothing = await store.answer_and_continue("?", b"1", None, b"m", T0, "w2", LEASE_MS, DEFAULT_POOLS, change(run))
+    assert nothing is None
 
 
 async def test_of_fifty_answers_one_wins_and_all_see_it(store: Store) -> None:

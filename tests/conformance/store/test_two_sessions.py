@@ -44,7 +44,7 @@ Outcome = tuple[str, str, dict[str, list[str]]]  # what each of the two said, an
 
 PATIENCE_S = 60.0
 # They pass over what another session has in hand: the next claim finds it.
-OF_CLAIMS = ("claim", "claim one", "answer and claim", "claim what is free", "claim what has lapsed")
+OF_CLAIMS = ("claim", "claim one", "claim what is free", "claim what has lapsed")
 # A commit gives its locks back one after the other: who waited for a row of it may find the key still locked.
 PASS_OVER = (*OF_CLAIMS, "ask for a place", "ask in vain", "assign places")
 # Says how many runs it found: one that is made between its statements is repaired and not counted.

@@ -19,8 +19,6 @@ from executor.errors import Conflict, Fenced, Unheard
 from executor.kernel.store.formats import FORMAT, needed
 from executor.kernel.store.run_rows import (
     DEFAULT_POOLS,
-    RESUMED_EVENTS_MAX,
-    RESUMED_OUTPUT_BYTES_MAX,
     Append,
     Appended,
     ClockRepair,
@@ -28,11 +26,11 @@ from executor.kernel.store.run_rows import (
     NewRun,
     Placement,
     Record,
-    Resumed,
     RunRow,
     blobs_of,
 )
 from executor.kernel.store.statements import COUNT_MAX, TERMINAL, RunStatus
+from executor.kernel.store.topics.claims import Continued
 from executor.kernel.store.topics.contents import USED_EVERY_MS, files_in
 from executor.kernel.store.topics.drafts import DraftHead, DraftRow, LastRun
 from executor.kernel.store.topics.inbox import InboxRow, SignalRow
@@ -610,7 +608,7 @@ class ModelStore(
         self._runs[wait.run_id].waits[wait.id] = wait
         return Answered(True, wait)
 
-    async def answer_and_claim(
+    async def answer_and_continue(
         self,
         token_hash: str,
         response: bytes,
@@ -619,21 +617,24 @@ class ModelStore(
         now_ms: int,
         owner: str,
         lease_ms: int,
-        pools: Mapping[str, str] = DEFAULT_POOLS,
-    ) -> tuple[Answered | None, Resumed | None]:
+        pools: Mapping[str, str],
+        first: Append,
+    ) -> Continued | None:
+        wait = await self.find_wait(token_hash)
+        run = None if wait is None else self._open.get(wait.run_id)
+        before = None if run is None else (run.row.epoch + 1, run.row.seq, run.row.status, run.row.lease_owner)
+        fits = before == (first.epoch, first.expected_seq, "waiting", None) and run is not None and not run.inbox
         answered = await self.answer_wait(token_hash, response, by, message, now_ms)
         if answered is None or not answered.won:
-            return answered, None
-        claimed = await self.claim(owner, now_ms, lease_ms, 1, answered.wait.run_id, pools)
-        if not claimed:
-            return answered, None
-        row = claimed[0]
-        messages = tuple(await self.read_inbox(row.id))
-        if row.seq > RESUMED_EVENTS_MAX:
-            return answered, Resumed(row, None, messages, None)
-        size = await self.output_bytes(row.id)
-        records = tuple(await self.read_events(row.id)) if size <= RESUMED_OUTPUT_BYTES_MAX else None
-        return answered, Resumed(row, size, messages, records)
+            return None if answered is None else Continued(answered.won, answered.wait)
+        assert run is not None and wait is not None
+        if not fits or run.placement.is_limited or self._is_orphaned(run.row):
+            return Continued(True, answered.wait)
+        if not await self.claim(owner, now_ms, lease_ms, 1, wait.run_id, pools):
+            return Continued(True, answered.wait)
+        run.inbox.clear()
+        run.inbox_n -= 1
+        return Continued(True, answered.wait, await self.append(replace(first, consumed_inbox=())))
 
     async def cancel_wait(
         self, run_id: str, wait_id: str, by: str | None, message: bytes, now_ms: int

@@ -23,6 +23,7 @@ from executor.kernel.store.run_rows import Append
 from executor.kernel.store.sqlite.connection import CommitUncertain, Database, Tx
 from executor.kernel.store.sqlite.dialect import BATCH_IS_THERE
 from executor.kernel.store.sqlite.errors import as_weft_error
+from executor.kernel.store.topics.claims import answer_and_continue
 from executor.kernel.store.topics.journal import append
 from executor.kernel.store.writer import GroupWriter, Item, Outcome, Retry
 from executor.kernel.store.writer import Stats as StoreStats
@@ -242,9 +243,9 @@ class Writer(GroupWriter):
 
 
 def _is_small(item: Item) -> bool:
-    if item.write is not append:
+    if item.write is not append and item.write is not answer_and_continue:
         return False
-    change: Append = item.args[0]
+    change: Append = item.args[-1]
     size = sum(len(content) for _, content in change.blobs) if change.blobs else 0
     for record in change.records:
         size += len(record.data or b"") + len(record.output or b"")

@@ -11,35 +11,30 @@ of workers that are gone are not among them; they come by time, and leave half o
 A lease is the worker's row: one for all runs that it has, renewed by one statement. A run names its owner. It is free
 when it has none, or when the lease of its owner has lapsed, by the clock that all processes on the database share
 (`LEASE_NOW`). A process that creates or answers a run may execute it too: that, and the claim, are one transaction
-(`begin_run`, `answer_and_claim`).
+(`begin_run`, `answer_and_continue`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from contextlib import suppress
 from typing import Any
 
 from msgspec.structs import replace
 
-from executor.errors import CorruptJournal
-from executor.kernel.store.batches import JOURNAL, records_of
 from executor.kernel.store.formats import FORMAT
 from executor.kernel.store.run_rows import (
     DEFAULT_POOLS,
-    RESUMED_EVENTS_MAX,
-    RESUMED_OUTPUT_BYTES_MAX,
+    Append,
+    Appended,
     ClockRepair,
-    Record,
-    Resumed,
     RunRow,
 )
 from executor.kernel.store.statements import ENDED, HEAD_OF_ID, LAST_SEQ, Readers, Row, Tx, as_list
-from executor.kernel.store.topics.inbox import INBOX, InboxRow
+from executor.kernel.store.topics.journal import append
 from executor.kernel.store.topics.leases import LEASE_NOW, hold
 from executor.kernel.store.topics.limits import Found, admit, free_places, let_others_in
-from executor.kernel.store.topics.runs import OUTPUT_BYTES, RUN
-from executor.kernel.store.topics.waits import Answered, answer_wait
+from executor.kernel.store.topics.runs import RUN
+from executor.kernel.store.topics.waits import Answered, close_by_link, post_to_open
 
 READY_MAX = 1_000  # that a claim makes of runs that have become due
 OF_POOLS = "IN $texts(:pools)"
@@ -122,6 +117,13 @@ UPDATE heads SET owner = :owner, ready = 0, blocked_by = NULL, epoch = epoch + 1
    AND (n, epoch, {LAST_SEQ}, coalesce(owner, '')) IN $rows(:found, nnnt)
    AND due_ms <= :now AND (owner IS NULL OR owner IN (SELECT id FROM workers WHERE until_ms <= {LEASE_NOW}))
 RETURNING n, epoch, stalls, started_at_ms, pool, fair"""
+# A run that waits as its owner left it, with nothing in its inbox.
+TAKE_WAITING = f"""
+UPDATE heads SET owner = :owner, epoch = :epoch, status = 'running', ready = 0, blocked_by = NULL,
+       due_ms = CASE WHEN due_ms < :now THEN due_ms ELSE :now END
+ WHERE {HEAD_OF_ID} AND epoch = :epoch - 1 AND {LAST_SEQ} = :after AND owner IS NULL AND status = 'waiting'
+   AND limits IS NULL AND rates IS NULL AND pool {OF_POOLS} AND {FOLDABLE}
+   AND NOT EXISTS (SELECT 1 FROM inbox WHERE run_id = :id)"""
 # A lease or a due time that only a clock set back explains: waiting runs keep theirs, it is the workflow's.
 _TOO_LATE = "due_ms > :now AND (status <> 'waiting' OR EXISTS (SELECT 1 FROM inbox WHERE run_id = heads.id))"
 _LATEST = f"({LEASE_NOW} + :longest)"
@@ -207,7 +209,13 @@ def repair_clock_skew(tx: Tx, now_ms: int, lease_max_ms: int) -> ClockRepair:
     return repair
 
 
-def answer_and_claim(
+class Continued(Answered, frozen=True):
+    """`appended`: None if the run was not taken."""
+
+    appended: Appended | None = None
+
+
+def answer_and_continue(
     tx: Tx,
     token_hash: str,
     response: bytes,
@@ -216,30 +224,31 @@ def answer_and_claim(
     now_ms: int,
     owner: str,
     lease_ms: int,
-    pools: Mapping[str, str] = DEFAULT_POOLS,
-) -> tuple[Answered | None, Resumed | None]:
-    """As `answer_wait`, and as `claim` of its run by `owner` if that is free; if not, the second value is None."""
-    answered = answer_wait(tx, token_hash, response, by, message, now_ms)
+    pools: Mapping[str, str],
+    first: Append,
+) -> Continued | None:
+    """As `answer_wait`. If the inbox of the run is empty, and it waits without an owner at the event and in the epoch
+    before those of `first`, it has no message, but is taken as by `claim`, and `first` is appended, which makes no
+    children and consumes nothing else. A run with limits is left to `claim`."""
+    answered = close_by_link(tx, token_hash, response, by, now_ms)
     if answered is None or not answered.won:
-        return answered, None
-    run = answered.wait.run_id
-    # Once more: a run that another process has just changed is passed over.
-    claimed = claim(tx, owner, now_ms, lease_ms, 1, run, pools) or claim(tx, owner, now_ms, lease_ms, 1, run, pools)
-    return answered, _resumed(tx, claimed[0]) if claimed else None
+        return None if answered is None else Continued(answered.won, answered.wait)
+    wait = answered.wait
+    if not _take_waiting(tx, owner, now_ms, first, pools):
+        post_to_open(tx, wait.run_id, message, now_ms)
+        return Continued(True, wait)
+    if not first.finished:
+        hold(tx, owner, now_ms, lease_ms)
+    others = tuple(each for each in first.closed_waits if each.id != wait.id)
+    return Continued(True, wait, append(tx, replace(first, closed_waits=others, consumed_inbox=())))
 
 
-def _resumed(tx: Tx, row: RunRow) -> Resumed:
-    """Three looks here instead of three ways to a reader, one after the other, before the run continues."""
-    messages = tuple(InboxRow(*found) for found in tx.rows(INBOX, {"run": row.id}))
-    if row.seq > RESUMED_EVENTS_MAX:  # other commits do not wait until a long journal is added up
-        return Resumed(row, None, messages, None)
-    size = int(tx.row(OUTPUT_BYTES, {"id": row.id})[0])
-    records: tuple[Record, ...] | None = None
-    if size <= RESUMED_OUTPUT_BYTES_MAX:
-        with suppress(CorruptJournal):  # the answer is on disk all the same; a fold of the journal finds it
-            rows = tx.rows(JOURNAL, {"run": row.id, "after": 0, "upto": row.seq})
-            records = tuple(records_of(row.id, rows))
-    return Resumed(row, size, messages, records)
+def _take_waiting(tx: Tx, owner: str, now_ms: int, first: Append, pools: Collection[str]) -> bool:
+    run = first.run_id
+    if first.root not in (None, run) and tx.row(f"SELECT {ORPHANED} FROM runs WHERE id = :id", {"id": run})[0]:
+        return False
+    taking = {"id": run, "owner": owner, "epoch": first.epoch, "after": first.expected_seq, "now": now_ms}
+    return tx.run(TAKE_WAITING, {**taking, "pools": as_list(list(pools))}) == 1
 
 
 def _find_any(tx: Tx, now_ms: int, limit: int, pools: Mapping[str, str]) -> list[Found]:

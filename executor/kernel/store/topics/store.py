@@ -147,7 +147,7 @@ class Store(Backed, ABC):
     count_waits = read(waits.count_waits)
     list_waits_below = read(waits.list_waits_below)
     answer_wait = audited(waits.answer_wait)
-    answer_and_claim = audited(claims.answer_and_claim)
+    answer_and_continue = audited(claims.answer_and_continue)
     cancel_wait = audited(waits.cancel_wait)
     expire_wait = write(waits.expire_wait)
     get_family = read(families.get_family)

@@ -8,7 +8,7 @@ from typing import Literal
 import msgspec
 from msgspec import Struct
 
-from executor.kernel.store.statements import COUNT_MAX, Readers, Tx, columns, lock_run, those_of
+from executor.kernel.store.statements import COUNT_MAX, Readers, Tx, columns, those_of
 from executor.kernel.store.topics.families import BELOW
 from executor.kernel.store.topics.inbox import post_message
 
@@ -162,35 +162,49 @@ def answer_wait(
     tx: Tx, token_hash: str, response: bytes, by: str | None, message: bytes, now_ms: int
 ) -> Answered | None:
     """pending -> answered once, with a message for the run. Returns None if there is no such wait."""
+    answered = close_by_link(tx, token_hash, response, by, now_ms)
+    if answered is not None and answered.won:
+        post_to_open(tx, answered.wait.run_id, message, now_ms)
+    return answered
+
+
+def close_by_link(tx: Tx, token_hash: str, response: bytes, by: str | None, now_ms: int) -> Answered | None:
+    """pending -> answered once; the message for the run is to follow. Returns None if there is no such wait."""
     wait = tx.fetch_one(WaitRow, WAIT_BY_TOKEN, {"token": token_hash})
     if wait is None:
         return None
-    update = WaitUpdate(wait.id, "answered", response, by, now_ms)
-    answered = _close(tx, wait.run_id, update, message, now_ms, token_hash)
+    answered = _close(tx, wait.run_id, WaitUpdate(wait.id, "answered", response, by, now_ms), token_hash)
     return answered if answered is not None and answered.wait.token_hash == token_hash else None
+
+
+def post_to_open(tx: Tx, run_id: str, message: bytes, now_ms: int) -> None:
+    """Post a message about a wait that was pending just now: ending a run cancels its waits, so the run is open."""
+    posted = post_message(tx, run_id, message, now_ms)
+    assert posted, f"a wait of run {run_id} was pending, but the run has ended"
 
 
 def cancel_wait(tx: Tx, run_id: str, wait_id: str, by: str | None, message: bytes, now_ms: int) -> Answered | None:
     """pending -> cancelled once, returned as by `answer_wait`; None if there is no such wait."""
-    return _close(tx, run_id, WaitUpdate(wait_id, "cancelled", None, by, now_ms), message, now_ms)
+    closed = _close(tx, run_id, WaitUpdate(wait_id, "cancelled", None, by, now_ms))
+    if closed is not None and closed.won:
+        post_to_open(tx, run_id, message, now_ms)
+    return closed
 
 
 def expire_wait(tx: Tx, run_id: str, wait_id: str, message: bytes, now_ms: int) -> bool:
     """pending -> expired once, with a message for the run. Returns False if it was not pending."""
-    closed = _close(tx, run_id, WaitUpdate(wait_id, "expired", at_ms=now_ms), message, now_ms)
-    return closed is not None and closed.won
+    closed = _close(tx, run_id, WaitUpdate(wait_id, "expired", at_ms=now_ms))
+    if closed is None or not closed.won:
+        return False
+    post_to_open(tx, run_id, message, now_ms)
+    return True
 
 
-def _close(
-    tx: Tx, run_id: str, change: WaitUpdate, message: bytes, now_ms: int, token_hash: str | None = None
-) -> Answered | None:
-    """Close a wait once, with its message, by the link `token_hash` if it is given. Returns None if there is none."""
-    lock_run(tx, run_id)
+def _close(tx: Tx, run_id: str, change: WaitUpdate, token_hash: str | None = None) -> Answered | None:
+    """Close a wait once, by the link `token_hash` if it is given. Returns None if there is none."""
+    tx.lock(run_id)
     closed = _close_wait(tx, run_id, change, token_hash)
     if closed is not None:
-        # Ending a run cancels its waits, so one that was pending has an open run.
-        posted = post_message(tx, run_id, message, now_ms)
-        assert posted, f"wait {change.id} of run {run_id} was pending, but the run has ended"
         return Answered(True, closed)
     found = tx.fetch_one(WaitRow, WAIT_BY_ID, {"run": run_id, "id": change.id})
     return None if found is None else Answered(False, found)

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from executor.errors import AlreadyAnswered, DatabaseWriteFailed
+from executor.kernel.run.adoption import Adoption
 from executor.kernel.store.patience import patience, patience_s
 from executor.kernel.store.run_rows import Append, Appended, NewRun, RunRow
 from executor.kernel.store.sqlite.store import SQLiteStore
@@ -46,7 +47,9 @@ async def test_a_run_in_memory_does_not_hold_the_document_it_was_made_from(tmp_p
         await idle(engine)
         run = (await engine.submit(chain("a", a={"type": "hold"}))).run
         await until_event(engine, run, "node.started", "a")
-        held = engine._worker._adopting[run].new
+        adoption = engine._worker._adopting[run]
+        assert isinstance(adoption, Adoption)
+        held = adoption.new
         assert (held.id, held.plan, held.document) == (run, b"", None)
         hold.free.set()
         assert (await engine.wait_finished(run, 60)).status == "succeeded"
@@ -237,19 +240,17 @@ async def test_one_of_many_answers_is_the_first(tmp_path: Path) -> None:
         found = await asyncio.gather(*(engine.answer(link, {}, "yes") for _ in range(5)), return_exceptions=True)
         assert sum(not isinstance(each, AlreadyAnswered) for each in found) == 1
         assert (await engine.wait_finished(run, 60)).status == "succeeded"
-        assert not engine._worker._answering
+        assert not engine._worker._adopting
 
 
 async def test_who_answers_may_leave(tmp_path: Path) -> None:
     async with engine_on(tmp_path / "weft.db") as engine:
         run, link = await asked(engine)
         answering = asyncio.create_task(engine.answer(link, {}, "yes"))
-        while not engine._worker._answering:
+        while not engine._worker._adopting:
             await asyncio.sleep(0)
         answering.cancel()
-        async with asyncio.timeout(60):
-            while engine._worker._answering:  # until its commit the run waits, and `wait_finished` returns
-                await asyncio.sleep(0)
+        await until(lambda: not engine._worker._tasks)  # until its commit the run waits, and `wait_finished` returns
         assert (await engine.wait_finished(run, 60)).status == "succeeded"
 
 
@@ -262,7 +263,7 @@ async def test_an_answer_of_another_process_leaves_the_run_to_the_workers(tmp_pa
         assert (await engine.wait_finished(run, 60)).status == "succeeded"
 
 
-async def test_an_answer_costs_one_read_and_two_commits_until_the_next_step(tmp_path: Path) -> None:
+async def test_an_answer_costs_one_read_and_one_commit_until_the_next_step(tmp_path: Path) -> None:
     step = Step()
     store = SQLiteStore(tmp_path / "weft.db")
     async with engine_on(store, step) as engine:
@@ -280,27 +281,27 @@ async def test_an_answer_costs_one_read_and_two_commits_until_the_next_step(tmp_
         commits = commits_of(engine)
         answering = asyncio.create_task(engine.answer(link, {}, "yes"))
         await step.until_ran("after")
-        assert commits_of(engine) == commits + 2, "the answer with the claim, and the start of the step"
+        assert commits_of(engine) == commits + 1, "the answer with the claim, and the start of the step"
         assert ["FROM waits" in sql for sql in reads] == [True], "what the link is of"
         assert (await answering).status == "answered"
         step.holding.pop("after").set()
         assert (await engine.wait_finished(run, 60)).status == "succeeded"
 
 
-async def test_a_cancel_behind_an_answer_is_read_before_the_next_step(tmp_path: Path) -> None:
-    """What was read with the answer does not have it."""
+async def test_a_cancel_before_an_answer_is_read_before_the_next_step(tmp_path: Path) -> None:
+    """The turn was decided without it, and is dropped."""
     step = Step()
+    engine: Any
     async with engine_on(tmp_path / "weft.db", step) as engine:
         run, link = await asked(engine, chain("ask", "after", ask=ASK))
-        append = engine.store.append
+        write = engine.store.answer_and_continue
 
-        async def cancelled_before(change: Append) -> Appended:
-            engine.store.append = append
+        async def cancelled_before(*args: Any) -> Any:
             assert await engine.cancel(run)
-            return await append(change)
+            return await write(*args)
 
-        engine.store.append = cancelled_before
-        await engine.answer(link, {}, "yes")
+        engine.store.answer_and_continue = cancelled_before
+        assert (await engine.answer(link, {}, "yes")).status == "answered"
         assert (await engine.wait_finished(run, 60)).status == "cancelled"
         assert step.ran["after"] == 0
 
