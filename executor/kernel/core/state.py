@@ -18,10 +18,11 @@ from heapq import heapify, heappop, heappush
 from types import GenericAlias
 from typing import Any, get_args, get_origin, get_type_hints
 
+from msgspec import Struct
+
 from compiler.keys import NodeKey, Path
 from compiler.plan import Plan
 from executor.kernel.core.events import ErrorInfo, RunEnd, StepEffect, StepKind, StepStarted, WaitKind
-from executor.kernel.core.structs import Row
 
 Due = tuple[int, NodeKey, int]  # due_ms, the node, its attempt
 
@@ -31,15 +32,15 @@ COMPACT_MIN = 64
 class Dues:
     """The due times of one run. Retries of inline nodes are apart: they need no slot."""
 
-    __slots__ = ("_inlines", "_retries", "_waits")
+    __slots__ = ("_inline", "_retries", "_waits")
 
     def __init__(self) -> None:
-        self._inlines: list[Due] = []
+        self._inline: list[Due] = []
         self._retries: list[Due] = []
         self._waits: list[Due] = []
 
     def add_retry(self, state: State, key: NodeKey, attempt: int, due_ms: int, inline: bool) -> None:
-        heap = self._inlines if inline else self._retries
+        heap = self._inline if inline else self._retries
         heappush(heap, (due_ms, key, attempt))
         if len(heap) > COMPACT_MIN and len(heap) > 2 * len(state.retries):
             _compact(heap, lambda due: _is_retry(state, due))
@@ -52,7 +53,7 @@ class Dues:
     def first_ms(self, state: State) -> int | None:
         firsts = [
             heap[0][0]
-            for heap, is_open in ((self._inlines, _is_retry), (self._retries, _is_retry), (self._waits, _is_wait))
+            for heap, is_open in ((self._inline, _is_retry), (self._retries, _is_retry), (self._waits, _is_wait))
             if _trim(state, heap, is_open)
         ]
         return min(firsts, default=None)
@@ -60,13 +61,13 @@ class Dues:
     def pop_retry(self, state: State, at_ms: int, inline_only: bool) -> Due | None:
         """Remove and return the first retry, if it is due: it is to start, or to be put back."""
         found: list[Due] | None = None
-        for heap in (self._inlines,) if inline_only else (self._inlines, self._retries):
+        for heap in (self._inline,) if inline_only else (self._inline, self._retries):
             if _trim(state, heap, _is_retry) and heap[0][0] <= at_ms and (found is None or heap[0] < found[0]):
                 found = heap
         return None if found is None else heappop(found)
 
     def put_back(self, due: Due, inline: bool) -> None:
-        heappush(self._inlines if inline else self._retries, due)
+        heappush(self._inline if inline else self._retries, due)
 
 
 def _is_retry(state: State, due: Due) -> bool:
@@ -91,7 +92,7 @@ def _compact(heap: list[Due], is_open: Callable[[Due], bool]) -> None:
     heapify(heap)
 
 
-class Step(Row):
+class Step(Struct, array_like=True):
     """`lost`: nothing is known of its end, and it must not be done again unasked. Seq: number of the event; 0: not
     yet."""
 
@@ -109,11 +110,11 @@ class Step(Row):
         return not self.finished_seq and not self.lost
 
 
-class Tries(Row):
+class Tries(Struct, array_like=True):
     """The traces of the attempts of a node that is not decided: its steps, and how many attempts do not count as
     failed ones. `last_wait` is the last number of the waits that are open side by side, or 0."""
 
-    by_n: dict[int, Step] = {}  # noqa: RUF012 - each Struct has one of its own
+    by_n: dict[int, Step] = {}
     last_wait: int = 0
     entries: int = 0  # the handler waited
     lost: int = 0  # it is unknown how they ended
@@ -176,7 +177,7 @@ class RunPhase(IntEnum):
     FINISHED = 5
 
 
-class Scope(Row):
+class Scope(Struct, array_like=True):
     """One open iteration or branch (or the root). Lists are indexed by node number minus the region's first. `open`
     counts nodes that are not decided; `dead`: aborted, only draining."""
 
@@ -196,7 +197,7 @@ class Cleanup(IntEnum):
     OVER = 2
 
 
-class Container(Row):
+class Container(Struct, array_like=True):
     """A loop or parallel between its start and its end sentinel. `error`: what it fails with after its cleanup."""
 
     count: int
@@ -207,7 +208,7 @@ class Container(Row):
     error: ErrorInfo | None = None
 
 
-class Wait(Row):
+class Wait(Struct, array_like=True):
     """`attempt`: its number. It is that of the attempt that opened it, or of no other if that opened several."""
 
     attempt: int
@@ -217,7 +218,7 @@ class Wait(Row):
     step: int | None = None
 
 
-class Abort(Row):
+class Abort(Struct, array_like=True):
     """A subtree that is being given up: `left` attempts, waits and cleanups in it are still open."""
 
     left: int
@@ -306,8 +307,7 @@ class State:
 
 _TYPES = get_type_hints(State)
 _DICTS = tuple(name for name, type in _TYPES.items() if get_origin(type) is dict)
-_OTHERS = {*_DICTS, "ready", "dues"}
-_PLAIN = tuple(name for name in _TYPES if name not in _OTHERS)
+_PLAIN = tuple(name for name in _TYPES if name not in (*_DICTS, "ready", "dues"))
 
 # The type of the rows of each kind.
 STATE_ROWS: dict[str, Any] = {

@@ -20,8 +20,8 @@ from executor.kernel.values.money import nanos_of
 
 NAMES_MAX: Final = 200
 OTHERS: Final = "(others)"  # no workflow and no block can have this name
-SECONDS = (0.001, 0.005, 0.025, 0.1, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 1800.0)
-RUN_SECONDS = (0.01, 0.05, 0.25, 1.0, 5.0, 15.0, 60.0, 300.0, 1800.0, 7200.0, 43_200.0, 259_200.0, 2_592_000.0)
+SECONDS: Final = (0.001, 0.005, 0.025, 0.1, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 1800.0)
+RUN_SECONDS: Final = (0.01, 0.05, 0.25, 1.0, 5.0, 15.0, 60.0, 300.0, 1800.0, 7200.0, 43_200.0, 259_200.0, 2_592_000.0)
 
 now_s = time.perf_counter
 K = TypeVar("K")

@@ -55,7 +55,6 @@ _CODE = (
     "executor.kernel.core.evolve_waits",
     "executor.kernel.core.scopes",
     "executor.kernel.core.state",
-    "executor.kernel.core.structs",
     "executor.kernel.journal.codec",
     "executor.kernel.journal.projection",
     "executor.kernel.run.loaded",

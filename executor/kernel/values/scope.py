@@ -14,17 +14,17 @@ from typing import Any
 
 import msgspec
 import orjson
+from msgspec import Struct
 
 from compiler.keys import NodeKey, Path
 from compiler.plan import Plan, Ref
 from compiler.references import normalize
 from executor.errors import BlockError
-from executor.kernel.core.structs import Untracked
 from executor.kernel.values import variables as paths
 from executor.kernel.values.payload import MISSING, copy, trimmed
 
 
-class Cell(Untracked):
+class Cell(Struct, gc=False):
     """An output. `own_brief`: None, if it is `data`. `ends`: False, if the node left by a handle with an edge. The
     garbage collector need not look at the thousands that a run holds."""
 
