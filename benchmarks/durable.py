@@ -122,18 +122,14 @@ async def engine_for(document: Document) -> AsyncIterator[tuple[Engine, Noop]]:
 
 _A_STEP_AT_A_TIME = program(floors.runs, 1, CHAIN)
 
-# Targets: of pure Python, then of the compiled build.
+# Targets of pure Python; no module is compiled (docs/decisions/0062-compiled-modules.md).
 WORKLOADS = {
-    "chain": [Sampled(W1, "ms/step", program(chain), _A_STEP_AT_A_TIME, Target(1.45), compiled=Target(1.2))],
+    "chain": [Sampled(W1, "ms/step", program(chain), _A_STEP_AT_A_TIME, Target(1.45))],
     "ahead": [Sampled(f"{W1}, durability ahead", "ms/step", program(ahead), _A_STEP_AT_A_TIME, share=3)],
-    "fan": [Sampled(W2, "ms/step", program(fan), program(floors.fan, FAN), Target(2.8), compiled=Target(2))],
-    "loop": [
-        Sampled(W3, "ms/step", program(loop), program(floors.runs, 1, LOOP_STEPS), Target(1.9), compiled=Target(1.5))
-    ],
-    "runs": [
-        Sampled(W4, "ms/step", program(runs), program(floors.runs, RUNS, RUN_STEPS), Target(9), compiled=Target(5))
-    ],
-    "resume": [Sampled(W5, "ms", program(resume), program(floors.resume), Target(6), compiled=Target(4))],
+    "fan": [Sampled(W2, "ms/step", program(fan), program(floors.fan, FAN), Target(2.8))],
+    "loop": [Sampled(W3, "ms/step", program(loop), program(floors.runs, 1, LOOP_STEPS), Target(1.9))],
+    "runs": [Sampled(W4, "ms/step", program(runs), program(floors.runs, RUNS, RUN_STEPS), Target(9))],
+    "resume": [Sampled(W5, "ms", program(resume), program(floors.resume), Target(6))],
 }
 BENCHMARKS: dict[str, Sequence[Benchmark]] = {
     **WORKLOADS,

@@ -7,11 +7,9 @@ fresh process each time, so that no sample finds caches that another one has fil
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
-from functools import cache
 from importlib import import_module
 from pathlib import Path
 
@@ -20,41 +18,24 @@ from msgspec import Struct
 ROOT = Path(__file__).parents[1]
 
 
-PURE = (("WEFT_PURE", "1"),)
-WHICH = "from executor import compiled; print(compiled.running)"
-
-
 class Program(Struct, frozen=True):
-    """`call` is `module:function`. `environ` is set beside what this process has."""
+    """`call` is `module:function`."""
 
     call: str
     arguments: tuple[str, ...] = ()
     python: str = sys.executable
-    environ: tuple[tuple[str, str], ...] = ()
 
     @property
     def command(self) -> list[str]:
         return [self.python, "-m", "benchmarks.sample", self.call, *self.arguments]
 
     def run(self, timeout_s: float | None = None) -> tuple[float, ...]:
-        environ = {**os.environ, **dict(self.environ)}
-        ended = subprocess.run(
-            self.command, cwd=ROOT, env=environ, stdout=subprocess.PIPE, text=True, check=True, timeout=timeout_s
-        )
+        ended = subprocess.run(self.command, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True, timeout=timeout_s)
         return values_in(ended.stdout)
 
 
 def program(function: Callable[..., Sequence[float]], *arguments: object) -> Program:
     return Program(f"{function.__module__}:{function.__qualname__}", tuple(str(value) for value in arguments))
-
-
-@cache
-def has_compiled() -> bool:
-    """Does a process without WEFT_PURE run compiled modules (`make compiled`)?"""
-    environ = {name: value for name, value in os.environ.items() if name != "WEFT_PURE"}
-    command = [sys.executable, "-c", WHICH]
-    ended = subprocess.run(command, cwd=ROOT, env=environ, capture_output=True, text=True, check=False)
-    return ended.stdout.startswith("compiled")
 
 
 def values_in(output: str) -> tuple[float, ...]:

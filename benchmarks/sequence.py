@@ -12,10 +12,9 @@ from collections.abc import Callable, Mapping
 from typing import Protocol
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from benchmarks import load
-from benchmarks.sample import PURE, Program, has_compiled
+from benchmarks.sample import Program
 from benchmarks.statistics import Figure, Sample, Series, Spread, Target
 
 # Others may use this much of a processor when a sample starts.
@@ -36,8 +35,7 @@ class Benchmark(Protocol):
 
 class Sampled(Struct, frozen=True):
     """A benchmark: what is run, and what is asked of it. `others`: more systems beside which weft is set, by name.
-    `share`: a benchmark that takes long wants only one in so many samples. `compiled`: what is asked of the compiled
-    build, which takes part in the sequence where there is one; the figure without that name is then of pure Python."""
+    `share`: a benchmark that takes long wants only one in so many samples."""
 
     name: str
     unit: str
@@ -48,32 +46,26 @@ class Sampled(Struct, frozen=True):
     share: int = 1
     others: Mapping[str, Program] = {}
     others_target: Target | None = None
-    compiled: Target | None = None
 
     def figures(self, section: str, wanted: int, take: Take) -> list[Figure]:
         programs = {"ours": self.ours, **({"floor": self.floor} if self.floor else {}), **self.others}
-        both = self.compiled is not None and has_compiled()
-        if both:
-            programs = {**programs, "ours": replace(self.ours, environ=PURE), "compiled": self.ours}
         series = collect(programs, max(LEAST, wanted // self.share), take)
         floor = "floor" if self.floor else ""
-        rows = [(self.name, "ours", floor, self.target)]
-        rows += [(f"{self.name}, compiled", "compiled", floor, self.compiled)] if both else []
-        rows += [(self.name, "compiled" if both else "ours", name, self.others_target) for name in self.others]
+        rows = [(floor, self.target), *((name, self.others_target) for name in self.others)]
         return [
             Figure(
                 section=section,
-                name=name,
+                name=self.name,
                 unit=self.unit,
-                ours=series[whose].spread(),
+                ours=series["ours"].spread(),
                 beside=series[beside].spread() if beside else None,
                 beside_name=beside,
                 target=target,
-                samples=sum(len(series[who].samples) for who in (whose, beside) if who),
-                thrown=sum(series[who].thrown for who in (whose, beside) if who),
+                samples=sum(len(series[who].samples) for who in ("ours", beside) if who),
+                thrown=sum(series[who].thrown for who in ("ours", beside) if who),
                 note=self.note if beside == floor else "",
             )
-            for name, whose, beside, target in rows
+            for beside, target in rows
         ]
 
 

@@ -12,7 +12,6 @@ import hashlib
 import re
 import uuid
 from collections.abc import Mapping
-from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -132,7 +131,7 @@ class ConnectorBlock:
         if number > 1 and request["method"] not in ("GET", "HEAD"):
             key = {"Idempotency-Key": f"{ctx.idempotency_key}-{number}"}
             request = {**request, "headers": {**request["headers"], **key}}
-        done = await http.block.run(replace(ctx, params=request))
+        done = await http.block.run(msgspec.structs.replace(ctx, params=request))
         answer: dict[str, Any] = done.output
         for refusal in self._connector.refused:
             if _says_so(refusal, answer["body"]):

@@ -186,7 +186,7 @@ Outcome = Done | Suspend | Sized | Tested
 
 
 class Access(Protocol):
-    """What the handler of an attempt can ask of its engine. See Context."""
+    """The attempt as its Context asks it."""
 
     @property
     def run_id(self) -> str: ...
@@ -283,7 +283,8 @@ class Context(Struct, eq=False):
 
     @property
     def runner(self) -> RunnerName:
-        """Where the policy wants the work done; not inline only if the spec of the block has it in `runners`."""
+        """The place where the policy wants the work done; not inline only if the spec of the block has it in
+        `runners`."""
         return self.own.node.policy.runner
 
     @property

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Iterator
 from importlib import import_module
@@ -9,7 +8,7 @@ import pytest
 
 from benchmarks.__main__ import BENCHMARKS
 from benchmarks.floors import fan
-from benchmarks.sample import PURE, Program, main, program, values_in
+from benchmarks.sample import Program, main, program, values_in
 from benchmarks.sequence import Sampled
 
 
@@ -42,13 +41,3 @@ def _programs() -> Iterator[Program]:
 def test_every_program_exists(one: Program) -> None:
     module, _, name = one.call.partition(":")
     assert callable(getattr(import_module(module), name))
-
-
-def test_the_environment_of_a_program_is_added(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("WEFT_PURE", "0")
-    assert Program(f"{__name__}:which").run() == (0.0,)
-    assert Program(f"{__name__}:which", environ=PURE).run(60) == (1.0,)
-
-
-def which() -> list[float]:
-    return [float(os.environ["WEFT_PURE"])]

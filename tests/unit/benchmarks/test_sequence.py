@@ -4,9 +4,9 @@ import itertools
 
 import pytest
 
-from benchmarks import floors, load, sequence
+from benchmarks import floors, load
 from benchmarks.load import Reading
-from benchmarks.sample import PURE, Program, program
+from benchmarks.sample import Program, program
 from benchmarks.sequence import LOOK_S, WAIT_MAX_S, Part, Parted, Sampled, Taker, collect
 from benchmarks.statistics import Figure, Sample, Spread, Target
 
@@ -85,24 +85,6 @@ def test_long_benchmarks_want_fewer_samples() -> None:
     take = Scripted({OURS: 1.0})
     Sampled("recovery", "s", OURS, share=3).figures("r", 12, take)
     assert len(take.samples) == 4
-
-
-def test_pure_and_compiled_are_of_one_sequence_where_there_is_a_compiled_build(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    sampled = Sampled("W4", "ms", OURS, FLOOR, Target(9), compiled=Target(5))
-    pure_alone = Program(OURS.call, environ=PURE)
-    take = Scripted({OURS: 3.0, FLOOR: 1.0, pure_alone: 8.0})
-    monkeypatch.setattr(sequence, "has_compiled", lambda: True)
-    pure, compiled = sampled.figures("runs", 3, take)
-    assert [(one.name, one.ratio, one.target) for one in (pure, compiled)] == [
-        ("W4", 8.0, Target(9)),
-        ("W4, compiled", 3.0, Target(5)),
-    ]
-    assert take.samples[:3] == [pure_alone, FLOOR, OURS]
-    monkeypatch.setattr(sequence, "has_compiled", lambda: False)
-    [only] = sampled.figures("runs", 3, take)
-    assert (only.name, only.ratio) == ("W4", 3.0)
 
 
 def test_a_program_that_measures_several_things_runs_once_for_all() -> None:
