@@ -16,6 +16,7 @@ import asyncio
 import logging
 from collections.abc import AsyncGenerator, Iterable, Iterator
 from contextlib import aclosing
+from functools import partial
 from itertools import pairwise
 from typing import Protocol
 
@@ -108,10 +109,12 @@ class EventStream(EventSourceResponse):
         try:
             async with asyncio.timeout(None) as place.patience, aclosing(self._frames) as frames:
                 await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
+                place.ping_now = partial(_ping_now, send)
                 async for chunk in frames:
                     streams.sends(place, loop)
                     await send({"type": "http.response.body", "body": chunk, "more_body": True})
                     place.sending = False
+                place.ping_now = None
                 await send({"type": "http.response.body", "body": b"", "more_body": False})
         except TimeoutError:
             if not place.closing:
@@ -124,6 +127,18 @@ class EventStream(EventSourceResponse):
         while (await receive())["type"] != "http.disconnect":
             pass
         self._place.close()
+
+
+def _ping_now(send: Send) -> bool:
+    """Send a ping from the outside of the stream's task: chunks are whole frames, so it fits between any two. Returns
+    False, with nothing sent, if `send` would wait, since the reader has not taken what was sent before."""
+    steps = send({"type": "http.response.body", "body": PING, "more_body": True}).__await__()
+    try:
+        next(steps)
+    except StopIteration:
+        return True
+    steps.close()
+    return False
 
 
 async def _frames(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Container, Iterator
+from collections.abc import Callable, Container, Iterator
 
 from executor.kernel.read.watchers import Bell
 from executor.kernel.store.run_rows import Record
@@ -21,9 +21,10 @@ PINGS_MAX = 100  # per look, so that thousands of streams opened together do not
 
 class Place:
     """One open stream, or a caller that waits for a run. `bell` wakes it for new events, for `closing` and for `ping`.
-    `closed` is done when it must end."""
+    `closed` is done when it must end. `ping_now` sends a ping in the caller's turn of the event loop, and returns False
+    if the reader takes nothing."""
 
-    __slots__ = ("bell", "closed", "patience", "ping", "run", "sending", "sent_at_s", "session")
+    __slots__ = ("bell", "closed", "patience", "ping", "ping_now", "run", "sending", "sent_at_s", "session")
 
     def __init__(self, run: str, session: str | None = None) -> None:
         self.run = run
@@ -31,6 +32,7 @@ class Place:
         self.bell = Bell()
         self.closed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.ping = False
+        self.ping_now: Callable[[], bool] | None = None
         self.sending = False
         self.sent_at_s = 0.0  # when it last began to send
         self.patience: asyncio.Timeout | None = None  # around the response
@@ -46,6 +48,7 @@ class Place:
         self.bell.ring()
 
     def ask_for_ping(self) -> None:
+        """Have the task of the stream send a ping."""
         self.ping = True
         self.bell.ring()
 
@@ -137,17 +140,22 @@ class Streams:
         self._timer = loop.call_later(self._look_s, self._check_all, loop)
         now_s = loop.time()
         ping_s, send_s = self._limits.stream_ping_s - self._look_s, self._limits.stream_send_s
-        pings = 0
-        for place in self._sending:  # nothing enters, leaves or moves meanwhile: a bell only wakes a task
+        due: list[Place] = []
+        for place in self._sending:
             quiet_s = now_s - place.sent_at_s
-            if quiet_s < min(ping_s, send_s) or pings == PINGS_MAX:
+            if quiet_s < min(ping_s, send_s) or len(due) == PINGS_MAX:
                 break
             if place.sending:
                 if quiet_s >= send_s:
                     place.cut(now_s)
             elif quiet_s >= ping_s:
+                due.append(place)
+        for place in due:  # to wake a task for each ping would be half of the cost of an idle stream
+            if place.ping_now is not None and not place.closing and place.ping_now():
+                place.sent_at_s = now_s
+                self._sending.move_to_end(place)
+            else:
                 place.ask_for_ping()
-                pings += 1
 
 
 class ChunkCache:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 
 import pytest
 from msgspec.structs import replace
+from starlette.types import Message
 
+from server.http.sse import PING, _ping_now
 from server.http.streams import PINGS_MAX, Place, Streams
 from server.settings import Limits
 from tests.support.until import until
@@ -63,6 +66,38 @@ async def test_pings_are_spread() -> None:
             sends(streams, place)
     for place in places:
         streams.leave(place)
+
+
+async def test_a_ping_is_sent_by_the_timer_unless_the_reader_takes_nothing() -> None:
+    streams = Streams(replace(Limits(), stream_ping_s=30))
+    sent: list[bytes] = []
+    taken = asyncio.Event()
+
+    async def send(message: Message) -> None:
+        await taken.wait()
+        sent.append(message["body"])
+
+    place, quiet = streams.enter("a"), streams.enter("b")
+    place.ping_now = partial(_ping_now, send)
+    loop = asyncio.get_running_loop()
+    sends(streams, place, ago_s=60)
+    sends(streams, quiet, ago_s=-60)
+    streams._check_all(loop)
+    assert place.ping and sent == [], "its task waits until it can be sent"
+    taken.set()
+    sends(streams, place, ago_s=60)
+    streams._sending.move_to_end(quiet)
+    place.bell.clear()
+    streams._check_all(loop)
+    assert sent == [PING] and not place.ping and not place.bell._rung
+    streams._check_all(loop)
+    assert sent == [PING], "it is not quiet any more"
+    sends(streams, place, ago_s=60)
+    place.close()
+    streams._check_all(loop)
+    assert sent == [PING], "its last chunk may be on its way"
+    for one in (place, quiet):
+        streams.leave(one)
 
 
 async def test_the_timer_runs_while_something_is_sent() -> None:
