@@ -25,7 +25,7 @@ from benchmarks.statistics import Target
 READERS, BRANCHES = 100, 665  # each branch: three events
 STEPS, STEP_S = 50, 0.03  # of the live run: each step is one commit of two events
 STREAMS = 2_000  # each of a waiting run of its own: none shares what another one has asked
-SETTLE_S, IDLE_S = 3.0, 15.0  # a round of pings
+SETTLE_S, IDLE_S = 3.0, 30.0  # two rounds of pings, the first of which takes 5 s
 OPENING = 50  # connections that are made at a time
 
 
