@@ -9,6 +9,7 @@ dropped.
 from __future__ import annotations
 
 import asyncio
+from abc import ABC, abstractmethod
 from collections.abc import Coroutine, Mapping
 from contextlib import suppress
 from contextvars import copy_context
@@ -35,7 +36,7 @@ class NotAdopted(Exception):
     """The run is not this process's: it was there already, could not be created, or is created in the usual way."""
 
 
-class Taken(Generic[T]):
+class Taken(ABC, Generic[T]):
     """A run that is taken with its first turn. `T` is what its caller gets. `watched`: of a caller who waits for the
     end of the run."""
 
@@ -62,9 +63,9 @@ class Taken(Generic[T]):
         else:
             self._made.set_result(made)
 
+    @abstractmethod
     async def append(self, first: Append) -> Appended:
         """Make the first append of its loop. Raises NotAdopted."""
-        raise NotImplementedError
 
     def refuse(self) -> None:
         """Fail the caller, since the process ends. The change may have been made."""

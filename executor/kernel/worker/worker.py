@@ -424,7 +424,8 @@ class Worker:
         dropped, self._dropped = self._dropped, False
         if held or dropped:
             try:
-                kept = await self._parts.store.renew(self.name, list(held), now_ms, self.lease_ms)
+                # The tasks as they are at the commit: a run that a client waits for may be begun before it.
+                kept = await self._parts.store.renew(self.name, self._tasks.keys(), now_ms, self.lease_ms)
             except BaseException:
                 self._dropped = self._dropped or dropped
                 raise

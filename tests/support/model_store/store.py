@@ -341,7 +341,7 @@ class ModelStore(
             )
         return rows
 
-    async def renew(self, owner: str, run_ids: Sequence[str], now_ms: int, lease_ms: int) -> set[str]:
+    async def renew(self, owner: str, run_ids: Collection[str], now_ms: int, lease_ms: int) -> set[str]:
         held = [self._open[run_id] for run_id in set(run_ids) if run_id in self._open]
         held = [run for run in held if run.row.lease_owner == owner]
         if owner in self._until_ms:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection
 
 from msgspec.structs import replace
 
@@ -42,13 +42,14 @@ def hold(tx: Tx, owner: str, now_ms: int, lease_ms: int) -> None:
     tx.do(HOLD, {"owner": owner, "now": now_ms, "lease": lease_ms})
 
 
-def renew(tx: Tx, owner: str, run_ids: Sequence[str], now_ms: int, lease_ms: int) -> set[str]:
-    """Let the lease of `owner` end `lease_ms` from now. Returns those of `run_ids` that it still owns: the others
-    were claimed by another worker, or have ended. What it owns beside `run_ids` has no owner from now on: it has
-    dropped that, or the answer to its claim was lost. A worker that owns nothing then has no lease."""
+def renew(tx: Tx, owner: str, run_ids: Collection[str], now_ms: int, lease_ms: int) -> set[str]:
+    """Let the lease of `owner` end `lease_ms` from now. Returns those of `run_ids`, which is read in the transaction,
+    that it still owns: the others were claimed by another worker, or have ended. What it owns beside them has no owner
+    from now on: it has dropped that, or the answer to its claim was lost. A worker that owns nothing then has no
+    lease."""
     renewed = tx.run(RENEW, {"owner": owner, "now": now_ms, "lease": lease_ms})
     held = {run_id for (run_id,) in tx.rows(HELD, {"owner": owner})}
-    dropped = held.difference(run_ids)
+    dropped = {run_id for run_id in held if run_id not in run_ids}
     if dropped:
         tx.run(GIVE_UP, {"owner": owner, "runs": as_list(sorted(dropped))})
     if not held - dropped:

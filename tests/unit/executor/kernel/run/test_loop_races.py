@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -97,6 +98,34 @@ async def test_runs_whose_claim_was_told_late_are_not_claimed_again(
         assert told_late == [run]
         assert (await engine.runs.row(run)).epoch == 1
         await asyncio.gather(*renewals)
+
+
+async def test_a_run_that_begins_before_a_renewal_under_way_keeps_its_lease(tmp_path: Path) -> None:
+    """What a client waits for is committed first, so a renewal that was submitted earlier follows the new run."""
+    async with engine_on(tmp_path / "weft.db", hold := Hold()) as engine:
+        other = (await engine.submit(chain("a", a={"type": "hold"}))).run
+        await until_event(engine, other, "node.started", "a")
+        writer: Any = engine.store._writer
+        may_commit = threading.Event()
+
+        def busy(tx: Any) -> None:
+            may_commit.wait(30)
+
+        before = writer.submit(busy)
+        await until(lambda: writer._under_way == 1)
+        renewal = asyncio.create_task(engine._worker._renew())
+        await until(lambda: writer._under_way == 2)
+        with patience.patience(30):
+            submitted = asyncio.create_task(engine.submit(chain("a", a={"type": "hold"})))
+        await until(lambda: writer._request_waits)
+        may_commit.set()
+        run = (await submitted).run
+        await asyncio.gather(before, renewal)
+        assert (await engine.runs.row(run)).lease_owner == engine._worker.name
+        hold.free.set()
+        for each in (other, run):
+            assert (await engine.wait_finished(each, 30)).status == "succeeded"
+            assert (await engine.runs.row(each)).epoch == 1
 
 
 async def test_a_run_with_facts_in_its_inbox_is_let_go_at_once(tmp_path: Path) -> None:
