@@ -29,13 +29,13 @@ WHY = {
     "chain": "two threads share the interpreter, and a step's events are more bytes than the floor's row",
     "loop": "as W1; each iteration also decides whether there is another one",
     "fan": "deciding, recording and calling a block are Python, no part of it large; the floor only writes a row",
-    "runs": "as W2; a run also begins, ends and returns its view, which is a tenth of each of its ten steps",
-    "resume": "the run is read from disk and folded; the answer and the next step each have a commit",
+    "runs": "as W2; a run also begins and ends, a tenth of which counts for each of its ten steps",
+    "resume": "the answer closes a wait, claims its run and records the next step; the floor writes a row and reads one",
     "post": "half is the run itself: plan, decisions, two blocks, four statements; the echo does none of it",
     "start": "half is importing weft, the rest its libraries and opening the database",
-    "sse": "pings and the clock of each stream; runs that wait are looked at by their worker as well",
+    "sse": "each stream takes its pages by itself; the floor sends the same chunks and asks for nothing",
     "postgres": "each group is a way to the server and back, through psycopg and two switches between threads",
-    "growth": "what is counted or added up is read row by row, in the thread of a reader",
+    "growth": "memory: a run has ten steps; a page: the index of a million rows is deeper",
 }
 
 
