@@ -30,7 +30,7 @@ WHY = {
     "loop": "as W1; each iteration also decides whether there is another one",
     "fan": "deciding, recording and calling a block are Python, no part of it large; the floor only writes a row",
     "runs": "as W2; a run also begins and ends, a tenth of which counts for each of its ten steps",
-    "resume": "the answer closes a wait, claims its run and records the next step; the floor writes a row and reads one",
+    "resume": "an answer closes a wait, claims its run and records the next step; the floor writes one row",
     "post": "half is the run itself: plan, decisions, two blocks, four statements; the echo does none of it",
     "start": "half is importing weft, the rest its libraries and opening the database",
     "sse": "each stream takes its pages by itself; the floor sends the same chunks and asks for nothing",
