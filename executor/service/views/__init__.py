@@ -1,5 +1,5 @@
-"""The results of the engine: plain structs, JSON-able as they are. Each module here builds one of them from the
-journal.
+"""The results of the engine: plain structs, JSON-able as they are but for `RunView.nodes`. Each module here builds one
+of them from the journal.
 """
 
 from __future__ import annotations
