@@ -15,7 +15,7 @@ from executor import errors
 from executor.blocks.types.registry import Registry
 from executor.errors import WeftError
 from server.api import TABLE
-from server.cli import SECTIONS, weft
+from server.cli import LISTED, weft
 from server.effective import effective
 from server.http.errors import STATUS
 from server.http.openapi import openapi
@@ -147,9 +147,9 @@ def _parameters(operation: Mapping[str, Any]) -> Iterator[str]:
 def commands() -> Iterator[str]:
     yield "# Commands\n"
     yield "What `--help` prints. [Command line](../cli.md) has all in one table, with exit codes and settings.\n"
-    for title, members in SECTIONS.items():
+    for title, rows in LISTED.items():
         yield f"## {title}\n"
-        for name in members.split():
+        for name, _, _ in rows:
             yield from _command(weft.commands[name], f"weft {name}")
 
 

@@ -100,8 +100,8 @@ def _row(line: str) -> tuple[str, str, str]:
     return place.partition(".")[2].rstrip("_").replace("_", "-"), place, summary
 
 
-_ROWS = {title: [_row(line) for line in rows.strip().splitlines()] for title, rows in SECTIONS.items()}
-_PLACES = {name: place for rows in _ROWS.values() for name, place, _ in rows}
+LISTED = {title: [_row(line) for line in rows.strip().splitlines()] for title, rows in SECTIONS.items()}
+_PLACES = {name: place for rows in LISTED.values() for name, place, _ in rows}
 
 
 def main(arguments: list[str] | None = None) -> NoReturn:
@@ -157,7 +157,7 @@ class Sections(click.Group):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         width = max(map(len, _PLACES))
-        for title, rows in _ROWS.items():
+        for title, rows in LISTED.items():
             with formatter.section(title):
                 formatter.write_dl([(name.ljust(width), summary) for name, _, summary in rows])
 
@@ -165,7 +165,7 @@ class Sections(click.Group):
         """Return the names that begin so. Click would load each command, to see whether it is hidden."""
         from click.shell_completion import CompletionItem  # not for help
 
-        rows = (row for rows in _ROWS.values() for row in rows)
+        rows = (row for rows in LISTED.values() for row in rows)
         found = [CompletionItem(name, help=summary) for name, _, summary in rows if name.startswith(incomplete)]
         return found + click.Command.shell_complete(self, ctx, incomplete)
 

@@ -16,7 +16,7 @@ import threading
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import Any, Literal, Protocol
 
 from msgspec import Struct
 
@@ -26,11 +26,9 @@ from executor.errors import BlockError
 from executor.kernel.core.events import StepEffect, WaitKind
 from executor.kernel.handler.needs import Connections, Http, Services
 from executor.kernel.process.observe import current
+from executor.kernel.store.run_rows import NewRun
 from executor.kernel.values.files import FilesOfRun
 from executor.kernel.values.payload import Bound
-
-if TYPE_CHECKING:
-    from executor.kernel.store.run_rows import NewRun
 
 _making = threading.Lock()
 

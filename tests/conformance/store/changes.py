@@ -226,7 +226,7 @@ _token = wait("open").token_hash
 _ended: dict[str, Any] = {"status": "succeeded", "finished": True}
 _fire = partial(Fire, "s", now_ms=NOW, overlap="queue", due_ms=T0)
 
-_answer = b'"yes"', "cyd", b"m", NOW, "w2", LEASE_MS, DEFAULT_POOLS
+_answer = b'"yes"', "cyd", b"m", NOW, "w4", LEASE_MS, DEFAULT_POOLS
 _goes_on = partial(Append, epoch=2, expected_seq=2, records=(record(),), now_ms=NOW)
 
 CHANGES: dict[str, Change] = {
