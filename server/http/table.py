@@ -301,13 +301,15 @@ class Table:
             by_path.setdefault(spec.path, {})[spec.method] = spec
         # A node key may hold slashes, send@review#5/fan[2], and so may the name of a signal; a path is decoded before
         # it is matched.
-        self.routes = [
+        every = [
             _Route(path.replace("{key}", "{key:path}").replace("/signals/{name}", "/signals/{name:path}"), specs)
             for path, specs in by_path.items()
         ]
+        self._constant = {route.path: route for route in every if "{" not in route.path}
+        self._variable = [route for route in every if "{" in route.path]
+        # Constant paths first: a method that one has not is refused with the methods of that path.
+        self.routes = [*self._constant.values(), *self._variable]
         self.others: ASGIApp
-        self._constant = {route.path: route for route in self.routes if "{" not in route.path}
-        self._variable = [route for route in self.routes if "{" in route.path]
         patterns = (re.sub(r"\?P<\w+>", "?:", route.path_regex.pattern) for route in self._variable)
         self._any_variable = re.compile("|".join(f"({pattern})" for pattern in patterns))
 

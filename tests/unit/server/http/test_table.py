@@ -69,6 +69,13 @@ class Name(Struct):
     name: str
 
 
+def test_a_path_without_variables_comes_before_those_that_match_it_too(table: Table) -> None:
+    """So a wrong method is refused with the methods of that path, not with those of `/api/connectors/{name}`."""
+    scope = scope_of("/api/connectors/openapi", "BREW")
+    first = next(route for route in table.routes if route.matches(scope)[0] is not Match.NONE)
+    assert (first.path, first.methods) == ("/api/connectors/openapi", {"POST"})
+
+
 def test_a_handler_names_what_it_is_given_and_returns() -> None:
     route = Routes("things", RouteSpec)
 
