@@ -111,8 +111,8 @@ class Server(uvicorn.Server):
             return
         tune_gc()
         if self.started:
-            await self._print_ready()
             await warm_up()
+            await self._print_ready()
             if self._work and not self._settings.read_only:
                 self._engine.parts.services.models.load_beside()
 

@@ -133,8 +133,8 @@ def _print_unusable(settings: Settings, error: Exception) -> None:
 
 
 async def warm_up() -> None:
-    """Called once the process is ready. anyio imports its backend with the first call that needs it, and no descriptor
-    may be left for that by then."""
+    """Called once the process listens, before it is ready. anyio imports its backend with the first call that needs it,
+    and no descriptor may be left for that by then."""
     await anyio.lowlevel.checkpoint()
 
 

@@ -43,8 +43,8 @@ async def _until_stopped(process: Process) -> None:
     watchdog = Watchdog()
     watchdog.start()
     where = "" if metrics.address is None else f", metrics on http://{metrics.address}/metrics"
-    print(f"weft is ready: worker {engine.worker_name}{where}", flush=True)
     await warm_up()
+    print(f"weft is ready: worker {engine.worker_name}{where}", flush=True)
     engine.parts.services.models.load_beside()
     now_s = asyncio.get_running_loop().time
     try:

@@ -111,7 +111,7 @@ async def test_used_up_descriptors_are_reported(tmp_path: Path) -> None:
 
 
 def test_what_anyio_needs_is_imported_before_descriptors_are_used_up() -> None:
-    code = "import asyncio, sys; from server.start import _warm_up; asyncio.run(_warm_up()); "
+    code = "import asyncio, sys; from server.start import warm_up; asyncio.run(warm_up()); "
     code += "assert 'anyio._backends._asyncio' in sys.modules"
     subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True, timeout=120)
 

@@ -17,7 +17,7 @@ from executor.kernel.store.run_rows import NewRun, RunRow
 from executor.kernel.store.topics.snapshots import SNAPSHOT_SEQ_MIN
 from executor.kernel.store.topics.waits import Answered, WaitRow
 
-PARKED_BYTES: Final = 16 * 1024 * 1024  # of all runs here
+PARKED_BYTES: Final = 4 * 1024 * 1024  # of all runs here
 RUN_BYTES_MAX: Final = 256 * 1024  # of one: reading a large one again costs little beside what it does
 # The bytes that a run holds in memory, at most: measured with small and with large outputs.
 RUN_BYTES, EVENT_BYTES, BYTES_PER_BYTE = 4096, 512, 8
