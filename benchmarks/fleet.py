@@ -36,7 +36,7 @@ from executor.open.engine import Engine
 WORKERS = (1, 2, 4)
 STEPS, RUNS = 50, 5_000  # more than two processors can do until the window ends
 WINDOW_S = 4.0
-WARM_S = 1.0  # behind the first step of the last worker
+WARM_S = 1.0  # after the first step of the last worker
 START_S = 60.0
 AT_ONCE = 100  # submissions
 SAMPLES = 2

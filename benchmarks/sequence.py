@@ -111,7 +111,7 @@ class Parted(Struct, frozen=True):
 
 
 def spread_of(series: Series, n: int) -> Spread | None:
-    """Of one of the values that each sample has."""
+    """Return the spread of value `n` of the samples, which each have several."""
     return Series([Sample((sample.values[n],), sample.foreign) for sample in series.samples]).spread()
 
 

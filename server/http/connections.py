@@ -192,7 +192,7 @@ class Connection(HttpToolsProtocol):
         self._in_head, self._in_body, self._moved = False, True, True
         self.app = self.config.loaded_app if self.server_state.has_room() else _overloaded
         super().on_headers_complete()  # it makes the task of the request, which begins later
-        self.scope[EXCHANGE] = WholeExchange(self.cycle)  # type: ignore[typeddict-unknown-key] # one of ours
+        self.scope[EXCHANGE] = WholeExchange(self.cycle)  # type: ignore[typeddict-unknown-key]  # a key of weft
 
     def on_body(self, body: bytes) -> None:
         self._moved = True

@@ -1,4 +1,4 @@
-"""What a step costs, counted instead of timed: the same on each machine, whatever else runs there.
+"""Counts the instructions and calls of a step. Unlike a time, a count does not depend on the machine and its load.
 
 python -m tests.performance             prints what a step costs, and fails where it is over 5 % more than recorded
 python -m tests.performance --record    records it, in counts.json beside this file

@@ -24,14 +24,14 @@ RECORD = "python -m tests.performance --record"
 
 
 class Cost(Struct, array_like=True):
-    """Of one step."""
+    """The instructions and calls of one step."""
 
     instructions: float = 0
     calls: float = 0
 
 
 class Costs(Struct):
-    """Of a step of a workload, and of each function in it that needs a thousandth of that or more."""
+    """The cost of a step of a workload. `functions`: each that needs a thousandth of it or more."""
 
     total: Cost
     functions: dict[str, Cost]

@@ -1,5 +1,5 @@
-"""What a step costs, counted: at most 5 % more than is recorded in `counts.json`. No time is measured, and no other
-program changes it."""
+"""A step needs at most 5 % more instructions than `counts.json` records. No time is measured, so that other programs
+do not change the result."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def found() -> Recorded:
 @pytest.mark.parametrize("workload", list(RECORDED.workloads))
 def test_a_step_needs_no_more_than_was_recorded(workload: str, found: Recorded) -> None:
     if found.python != RECORDED.python:
-        pytest.skip(f"recorded with Python {RECORDED.python}")
+        pytest.skip(f"counts.json is of Python {RECORDED.python}: other versions have other instructions")
     message = worse(workload, RECORDED.workloads[workload], found.workloads[workload])
     assert not message, message
 

@@ -87,7 +87,7 @@ class Loop(asyncio.SelectorEventLoop):
     def time(self) -> float:
         return self._now_s
 
-    def call_soon_threadsafe(  # type: ignore[override]  # its signature needs more words
+    def call_soon_threadsafe(  # type: ignore[override]  # TypeVarTuple is left out
         self, callback: Callable[..., Any], *args: Any, context: Any = None
     ) -> asyncio.Handle:
         if threading.get_ident() == self._thread:

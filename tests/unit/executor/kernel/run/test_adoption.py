@@ -277,7 +277,7 @@ async def test_an_answer_costs_one_read_and_one_commit_until_the_next_step(tmp_p
                 reads.append(sql)
             return await all_rows(sql, *values)
 
-        store._readers.all = counted  # type: ignore[assignment]
+        store._readers.all = counted  # type: ignore[assignment]  # the test counts its calls
         commits = commits_of(engine)
         answering = asyncio.create_task(engine.answer(link, {}, "yes"))
         await step.until_ran("after")

@@ -101,7 +101,7 @@ async def test_runs_whose_claim_was_told_late_are_not_claimed_again(
 
 
 async def test_a_run_that_begins_before_a_renewal_under_way_keeps_its_lease(tmp_path: Path) -> None:
-    """What a client waits for is committed first, so a renewal that was submitted earlier follows the new run."""
+    """Requests of clients are committed first: a renewal that was submitted earlier comes after the new run."""
     async with engine_on(tmp_path / "weft.db", hold := Hold()) as engine:
         other = (await engine.submit(chain("a", a={"type": "hold"}))).run
         await until_event(engine, other, "node.started", "a")

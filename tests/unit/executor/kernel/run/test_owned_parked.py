@@ -50,7 +50,7 @@ def journals_read(store: SQLiteStore) -> list[str]:
             reads.append(sql)
         return await all_rows(sql, *values)
 
-    store._readers.all = counted  # type: ignore[assignment]
+    store._readers.all = counted  # type: ignore[assignment]  # the test counts its calls
     return reads
 
 
@@ -106,7 +106,7 @@ async def test_an_answer_costs_one_commit_whether_its_run_was_kept_or_not(
 
 
 async def test_a_run_that_another_process_has_had_is_read_again(tmp_path: Path) -> None:
-    """What is kept of it here is older, and its answer is recorded all the same."""
+    """The first process keeps an older state of the run. Its answer is recorded all the same."""
     path, one, two = tmp_path / "weft.db", Step(), Step()
     async with engine_on(path, one) as first, engine_on(path, two) as second:
         run = await parked_run(first, chain("ask", "then", "again", "last", ask=ASK, then=STEP, again=ASK, last=STEP))
