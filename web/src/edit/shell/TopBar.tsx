@@ -4,6 +4,7 @@
 import { lazy, Suspense, useEffect, type ReactElement, type ReactNode } from 'react'
 import { useStore } from 'zustand'
 import { keyOfEvent } from '../../keys'
+import { Mark } from '../../ui/Mark'
 import { Link, useLocation } from '../../ui/navigation'
 import { loadServer } from '../../state/server'
 import { uiStore } from '../../state/ui'
@@ -53,6 +54,7 @@ export default function TopBar({ left, right, approvals, tabs = TABS }: TopBarPr
     <>
       <header className="bar">
         <Link to="/" className="bar__brand">
+          <Mark />
           weft
         </Link>
         {left}

@@ -357,7 +357,7 @@ const THEME = EditorView.theme({
   '.cm-line': { padding: '0 8px' },
   '.cm-cursor': { borderLeftColor: 'var(--ink)', borderLeftWidth: '1.5px' },
   '&.cm-focused > .cm-scroller > .cm-selectionLayer .cm-selectionBackground, .cm-selectionBackground': {
-    backgroundColor: 'var(--run-tint)',
+    backgroundColor: 'var(--thread-tint)',
   },
   '.cm-selectionMatch': { backgroundColor: 'var(--wait-tint)' },
   '.cm-activeLine': { backgroundColor: 'color-mix(in srgb, var(--line) 35%, transparent)' },
@@ -372,7 +372,7 @@ const THEME = EditorView.theme({
     color: 'var(--err)',
   },
   '.cm-placeholder': { color: 'var(--ink-3)' },
-  '.cm-ref': { backgroundColor: 'var(--run-tint)', color: 'var(--run)', borderRadius: '3px' },
+  '.cm-ref': { backgroundColor: 'var(--thread-tint)', color: 'var(--thread)', borderRadius: '3px' },
   '.cm-ref *': { color: 'inherit' },
   '.cm-ref-wrong': {
     backgroundColor: 'var(--err-tint)',
@@ -433,7 +433,7 @@ const THEME = EditorView.theme({
   '.cm-tooltip.cm-tooltip-autocomplete > ul > li[aria-selected]': {
     backgroundColor: 'var(--paper)',
     color: 'var(--ink)',
-    boxShadow: 'inset 0 0 0 1px var(--run)',
+    boxShadow: 'inset 0 0 0 1px var(--thread)',
     borderRadius: '6px',
   },
   '.cm-tooltip.cm-tooltip-autocomplete > ul > li': { padding: '3px 8px' },
