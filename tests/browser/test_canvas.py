@@ -358,9 +358,8 @@ class TestCards:
         page = contexts(color_scheme=scheme).page()
         themed = Editor(page, editor.api.url)
         themed.open(document({"a": value(288, 0)}, [("start", "a")]))
-        colour = "(it) => getComputedStyle(it).backgroundColor"
-        card = themed.block("a").evaluate(colour)
-        ground = themed.at("canvas").evaluate(colour)
+        card = themed.block("a").locator(".shape__outline").evaluate("(it) => getComputedStyle(it).fill")
+        ground = themed.at("canvas").evaluate("(it) => getComputedStyle(it).backgroundColor")
         assert contrast(card, ground) >= (1.15 if scheme == "dark" else 1.05), (card, ground)
 
 

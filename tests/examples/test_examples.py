@@ -18,6 +18,7 @@ from executor.blocks.types.registry import Registry
 FOLDER = Path(__file__).parents[2] / "examples"
 EXAMPLES = sorted(FOLDER.glob("*.json"))
 BLOCK_SIZE = (208, 96)  # pixels of a plain block on the canvas
+AGENT_SIZE = (396, 176)
 HEADER = 40  # of a container
 
 Json = dict[str, Any]
@@ -90,7 +91,7 @@ def test_blocks_do_not_overlap_and_children_fit_into_their_container(example: Js
 def _box(block: Json) -> tuple[int, int, int, int]:
     """left, top, right, bottom within the container."""
     x, y = block["at"]
-    width, height = block.get("size", BLOCK_SIZE)
+    width, height = block.get("size", AGENT_SIZE if block["type"] == "agent" else BLOCK_SIZE)
     return x, y, x + width, y + height
 
 

@@ -1,87 +1,77 @@
-// A block as a card: rail (state), head (kind, name, state), one sentence, a row for each branch, and below it what there is to
-// say about the run.
+// A block as a card: the silhouette and the plate of its kind, rail and glyph of its state, its name, what it does or what the run
+// says about it, and a row for each branch.
 
 import type { NodeProps } from '@xyflow/react'
 import { memo, useEffect, useRef, type ReactElement } from 'react'
 import { useStore } from 'zustand'
 import { namedHandles, type NamedHandle } from '../document/document'
 import { dispatch } from '../state/doc'
-import { Icon, iconOf } from '../ui/icons'
+import { Icon } from '../ui/icons'
 import { glyphOf, wordOf } from '../ui/status'
-import { Footer } from './Footer'
+import { durationText, roughly } from '../ui/time'
+import { useClock } from '../ui/useClock'
+import { AgentBody, ModelLine } from './AgentBody'
+import { Lines } from './Footer'
 import type { CardFlow } from './flow'
 import { inPlaceStore } from '../actions/edit'
 import { useDetail } from './lod'
-import { useMark, usePaint, whySkipped } from './paint'
+import { useMark, usePaint, whySkipped, type Paint } from './paint'
+import { Plate } from './plate'
+import { Silhouette } from './Silhouette'
+import { Stub } from './Stub'
 import { ErrorPort, Ports, useAim } from './ports'
 import { sentenceOf, sentenceText, type Part } from './sentence'
-import { CARD_H } from '../geometry/size'
+import { shapeOf } from '../geometry/silhouette'
 import { focusNode } from '../actions/view'
 
 export const BlockNode = memo(function BlockNode({ id, data, selected }: NodeProps<CardFlow>): ReactElement {
   const { block, spec, wired } = data
-  const detail = useDetail()
-  const far = detail !== 'near'
+  const far = useDetail() !== 'near'
   const paint = usePaint(id, block)
   const aim = useAim(id)
-  const mark = useMark(id)
   const { status, node } = paint
-  // Its first attempt was lost with the server; what is shown comes from a later one.
-  const resumed = !!node?.lost && status === 'succeeded'
-  const glyph = resumed ? 'restored' : glyphOf(status)
-  const word = resumed ? `${wordOf(status)}, resumed after a restart` : wordOf(status)
   const rows = namedHandles(block, spec)
-  const title = status === 'skipped' ? `Skipped: ${whySkipped(node)}` : undefined
-  if (detail === 'tiny')
-    return (
-      <div
-        className="card"
-        data-testid={`block-${id}`}
-        data-status={status}
-        data-selected={selected}
-        data-far
-        data-tiny
-        title={block.name?.trim() || id}
-      >
-        <span className="card__rail" />
-      </div>
-    )
+  const shape = shapeOf(block, spec)
+  const sentence = (lines: 1 | 2): ReactElement => (
+    <p className="card__sentence" data-lines={lines} title={sentenceText(block, spec)}>
+      <Sentence parts={sentenceOf(block, spec)} />
+    </p>
+  )
   return (
     <>
       <div
         className="card"
         data-testid={`block-${id}`}
+        data-shape={shape}
         data-status={status}
         data-selected={selected}
         data-aim={aim}
         data-stale={paint.stale || undefined}
         data-disabled={block.enabled === false || undefined}
         data-far={far || undefined}
-        data-rows={rows.length > 0 || undefined}
-        title={title}
+        title={status === 'skipped' ? `Skipped: ${whySkipped(node)}` : undefined}
       >
-        <span className="card__rail" />
+        <Silhouette block={block} spec={spec} shape={shape} />
         <div className="card__head">
-          <Icon name={iconOf(block.type, spec?.icon)} size={far ? 24 : 16} />
-          <Name id={id} name={block.name?.trim() || id} />
-          {mark && !far ? (
-            <span className="card__mark" data-severity={mark.severity} title={mark.message}>
-              <Icon name="warning" size={14} label={`${mark.severity}: ${mark.message}`} />
-            </span>
-          ) : null}
-          {glyph ? (
-            <span className="card__state" title={word}>
-              <Icon name={glyph} size={far ? 24 : 16} label={word} />
-            </span>
-          ) : null}
+          <Plate block={block} spec={spec} shape={shape} />
+          <div className="card__text">
+            <div className="card__title">
+              <Name id={id} name={block.name?.trim() || id} />
+              {far ? null : <Mark id={id} />}
+              <State paint={paint} far={far} />
+            </div>
+            {far ? null : shape === 'agent' ? (
+              <ModelLine block={block} />
+            ) : (
+              <Lines block={block} spec={spec} paint={paint} sentence={sentence} />
+            )}
+          </div>
+          {shape === 'ticket' && !far ? <Stub block={block} node={node} /> : null}
         </div>
         {far ? null : (
           <>
-            <p className="card__sentence" title={sentenceText(block, spec)}>
-              <Sentence parts={sentenceOf(block, spec)} />
-            </p>
+            {shape === 'agent' ? <AgentBody block={block} paint={paint} /> : null}
             <Branches rows={rows} block={block} route={status === 'idle' ? undefined : node?.route} />
-            <Footer block={block} spec={spec} paint={paint} />
             <ErrorPort id={id} block={block} spec={spec} wired={wired} />
           </>
         )}
@@ -90,6 +80,37 @@ export const BlockNode = memo(function BlockNode({ id, data, selected }: NodePro
     </>
   )
 })
+
+/** Glyph, with the time that a running block has taken; the word is its label. */
+function State({ paint: { status, node }, far }: { paint: Paint; far: boolean }): ReactElement | null {
+  // Its first attempt was lost with the server; what is shown comes from a later one.
+  const resumed = !!node?.lost && status === 'succeeded'
+  const glyph = resumed ? 'restored' : glyphOf(status)
+  const word = resumed ? `${wordOf(status)}, resumed after a restart` : wordOf(status)
+  if (!glyph) return null
+  return (
+    <span className="card__state" title={word}>
+      <Icon name={glyph} size={14} label={word} />
+      {!far && status === 'running' && node?.startedAt ? <Since at={node.startedAt} /> : null}
+      {!far && status === 'retrying' && node ? <span aria-hidden="true">{Math.max(1, node.attempt)}</span> : null}
+    </span>
+  )
+}
+
+/** From one second on: what is shorter would only flicker. */
+function Since({ at }: { at: number }): ReactElement | null {
+  const ms = useClock(500) - at
+  return ms < 1000 ? null : <span aria-hidden="true">{ms < 60_000 ? durationText(ms) : roughly(ms)}</span>
+}
+
+export function Mark({ id }: { id: string }): ReactElement | null {
+  const mark = useMark(id)
+  return mark ? (
+    <span className="card__mark" data-severity={mark.severity} title={mark.message}>
+      <Icon name="warning" size={14} label={`${mark.severity}: ${mark.message}`} />
+    </span>
+  ) : null
+}
 
 export function Sentence({ parts }: { parts: readonly Part[] }): ReactElement {
   return (
@@ -116,7 +137,7 @@ function Branches({
   if (!rows.length) return null
   const rules = rulesOf(block)
   return (
-    <ul className="card__rows" style={{ top: CARD_H }}>
+    <ul className="card__rows">
       {rows.map((row) => (
         <li
           key={row.id}

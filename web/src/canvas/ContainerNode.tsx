@@ -10,17 +10,18 @@ import { docStore, specsOf } from '../state/doc'
 import { indexOf } from '../document/document'
 import { firstFailed, slowest } from '../run'
 import { setIter } from '../state/ui'
-import { Icon, iconOf } from '../ui/icons'
+import { Icon } from '../ui/icons'
 import { Menu, type MenuEntry } from '../ui/Menu'
 import { glyphOf, wordOf } from '../ui/status'
-import { Name, Sentence } from './BlockNode'
+import { Mark, Name, Sentence } from './BlockNode'
 import { stepIteration } from './commands'
 import { dropStore } from '../actions/connect'
-import { Footer } from './Footer'
+import { Words } from './Footer'
+import { Plate } from './plate'
 import type { ContainerFlow } from './flow'
 import { itemTexts } from './items'
 import { useDetail } from './lod'
-import { useMark, usePaint, useRounds, whySkipped, type Rounds } from './paint'
+import { usePaint, useRounds, whySkipped, type Rounds } from './paint'
 import { ErrorPort, Ports, useAim } from './ports'
 import { sentenceOf, sentenceText } from './sentence'
 import { CONTAINER_MIN, sizeOf } from '../geometry/size'
@@ -39,7 +40,6 @@ export const ContainerNode = memo(function ContainerNode({
   const paint = usePaint(id, block)
   const rounds = useRounds(id)
   const aim = useAim(id)
-  const mark = useMark(id)
   const drop = useStore(dropStore, (s) => (s.into === id ? (s.refused ? 'refused' : 'into') : undefined))
   const { status, node } = paint
   // The failures that are counted in the header say it already.
@@ -74,7 +74,7 @@ export const ContainerNode = memo(function ContainerNode({
           />
         ) : null}
         <div className="container__head">
-          <Icon name={iconOf(block.type, spec?.icon)} size={far ? 24 : 16} />
+          <Plate block={block} spec={spec} shape="container" />
           <Name id={id} name={name} />
           {far || !hasRoom(width - (roomy ? ITEM_W : 0), name, sentence.length, stepper, rounds?.failed ?? 0) ? (
             <span className="container__fill" />
@@ -83,11 +83,7 @@ export const ContainerNode = memo(function ContainerNode({
               <Sentence parts={sentenceOf(block, spec)} />
             </span>
           )}
-          {mark && !far ? (
-            <span className="card__mark" data-severity={mark.severity} title={mark.message}>
-              <Icon name="warning" size={14} label={`${mark.severity}: ${mark.message}`} />
-            </span>
-          ) : null}
+          {far ? null : <Mark id={id} />}
           {rounds && stepper ? (
             <IterationStepper
               id={id}
@@ -100,7 +96,7 @@ export const ContainerNode = memo(function ContainerNode({
           ) : null}
           {glyph ? (
             <span className="card__state" title={wordOf(status)}>
-              <Icon name={glyph} size={far ? 24 : 16} label={wordOf(status)} />
+              <Icon name={glyph} size={14} label={wordOf(status)} />
             </span>
           ) : null}
         </div>
@@ -108,9 +104,7 @@ export const ContainerNode = memo(function ContainerNode({
           <p className="container__empty">Drop a block here or press {keyText('add')}</p>
         ) : null}
         {status === 'failed' || status === 'handled' ? (
-          <div className="container__foot">
-            <Footer block={block} spec={spec} paint={paint} />
-          </div>
+          <div className="container__foot">{Words({ block, spec, paint })?.text}</div>
         ) : null}
         <span className="container__end" title="An iteration ends when all blocks in it have finished." />
         {far ? null : <ErrorPort id={id} block={block} spec={spec} wired={wired} />}

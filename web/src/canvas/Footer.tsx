@@ -1,7 +1,7 @@
-// Below a card: the state of the block in the run, if there is any. It is outside the card's own size, so nothing moves when it
-// appears or disappears.
+// What a run says about a block, in the two lines below its name; what it does stays in the first of them when one line is enough.
+// The size of the card never changes.
 
-import type { ReactElement } from 'react'
+import type { ReactElement, ReactNode } from 'react'
 import type { Block, BlockSpec } from '../api/types'
 import { shortId } from '../ui/words'
 import { roughly } from '../ui/time'
@@ -13,40 +13,60 @@ import { whySkipped, type Paint } from './paint'
 import { reasonOf } from './reason'
 
 /** Links to runs that it waits for, so many of them. */
-const CHILDREN_SHOWN = 3
+const CHILDREN_SHOWN = 2
 
-export function Footer({
+/** `sentence`: what the block does, on the lines given. */
+export function Lines({
   block,
   spec,
   paint,
+  sentence,
 }: {
   block: Block
   spec: BlockSpec | undefined
   paint: Paint
-}): ReactElement | null {
+  sentence: (lines: 1 | 2) => ReactNode
+}): ReactElement {
+  const said = Words({ block, spec, paint })
   const { node } = paint
   const open = (node?.waits ?? []).flatMap((wait) => wait.child ?? [])
   const children = open.length ? open : node?.wait?.child === undefined ? [] : [node.wait.child]
+  if (said && !children.length && (said.lines === 2 || !sentence(1))) return said.text
+  if (!said && !children.length) return <>{sentence(2)}</>
   return (
     <>
-      <Words block={block} spec={spec} paint={paint} />
-      {children.slice(0, CHILDREN_SHOWN).map((child) => (
-        <p className="foot" key={child}>
-          <Link
-            className="foot__link nodrag nopan"
-            to={`/runs/${encodeURIComponent(child)}`}
-            title={`Open run ${child}`}
-          >
-            Run {shortId(child)}
-          </Link>
-        </p>
-      ))}
-      {children.length > CHILDREN_SHOWN ? <p className="foot">and {children.length - CHILDREN_SHOWN} more</p> : null}
+      {said?.lines === 2 ? null : sentence(1)}
+      {said && !children.length ? said.text : null}
+      {children.length ? <Runs ids={children} /> : null}
     </>
   )
 }
 
-function Words({
+function Runs({ ids }: { ids: readonly string[] }): ReactElement {
+  return (
+    <p className="foot">
+      {ids.slice(0, CHILDREN_SHOWN).map((child) => (
+        <Link
+          key={child}
+          className="foot__link nodrag nopan"
+          to={`/runs/${encodeURIComponent(child)}`}
+          title={`Open run ${child}`}
+        >
+          Run {shortId(child)}
+        </Link>
+      ))}
+      {ids.length > CHILDREN_SHOWN ? <span>and {ids.length - CHILDREN_SHOWN} more</span> : null}
+    </p>
+  )
+}
+
+interface Said {
+  lines: 1 | 2
+  text: ReactElement
+}
+
+/** A function and no component: the caller asks whether there is anything to say. */
+export function Words({
   block,
   spec,
   paint,
@@ -54,7 +74,7 @@ function Words({
   block: Block
   spec: BlockSpec | undefined
   paint: Paint
-}): ReactElement | null {
+}): Said | null {
   const { status, node, text } = paint
   if (!node) return null
   const most = block.policy?.retry?.max_attempts ?? (spec as { attempts?: number } | undefined)?.attempts ?? 1
@@ -62,23 +82,25 @@ function Words({
     node.attempt > 1 || status === 'retrying'
       ? `Attempt ${Math.max(1, node.attempt)}${most > 1 ? ` of ${most}` : ''}`
       : null
+  const one = (line: ReactElement): Said => ({ lines: 1, text: line })
+  const two = (line: ReactElement): Said => ({ lines: 2, text: line })
   switch (status) {
     case 'running':
       if (text)
-        return (
+        return two(
           <p className="foot foot--ticker" data-testid="ticker">
             <span>{tail(text)}</span>
-          </p>
+          </p>,
         )
-      return node.lost ? <Restarted /> : attempt ? <p className="foot">{attempt}</p> : null
+      return node.lost ? one(<Restarted />) : attempt ? one(<p className="foot">{attempt}</p>) : null
     case 'retrying':
-      return (
+      return two(
         <>
           <p className="foot">
             {attempt}
             {node.dueAt === null ? null : (
               <>
-                , retry <In at={node.dueAt} />
+                , next <In at={node.dueAt} />
               </>
             )}
           </p>
@@ -87,29 +109,33 @@ function Words({
               {node.error.code === 'attempt_lost' ? 'The server was restarted' : reasonOf(node.error.message)}
             </p>
           ) : null}
-        </>
+        </>,
       )
     case 'failed':
     case 'handled':
       // A container has no error of its own when a block inside it failed: its header counts them.
       if (!node.error && node.region) return null
-      return (
+      return two(
         <p className="foot foot--error" title={node.error?.message}>
           {attempt ? <span className="foot__quiet">{attempt} · </span> : null}
           {reasonOf(node.error?.message ?? 'Failed')}
-        </p>
+        </p>,
       )
     case 'skipped':
-      return <p className="foot foot--skipped">Skipped: {whySkipped(node)}</p>
+      return one(
+        <p className="foot foot--one foot--skipped" title={`Skipped: ${whySkipped(node)}`}>
+          Skipped: {whySkipped(node)}
+        </p>,
+      )
     case 'waiting':
     case 'attention':
-      return node.waits.length > 1 ? (
-        <p className="foot foot--wait">{waitsFor(node.waits)}</p>
-      ) : node.wait ? (
-        <Waiting wait={node.wait} />
-      ) : null
+      return node.waits.length > 1
+        ? one(<p className="foot foot--one foot--wait">{waitsFor(node.waits)}</p>)
+        : node.wait
+          ? one(<Waiting wait={node.wait} />)
+          : null
     case 'succeeded':
-      return node.lost ? <Restarted /> : null
+      return node.lost ? one(<Restarted />) : null
     default:
       return null
   }
@@ -132,7 +158,7 @@ function waitsFor(waits: readonly OpenWait[]): string {
 /** Its attempt was lost with the server, and another one was made. */
 function Restarted(): ReactElement {
   return (
-    <p className="foot foot--restored">
+    <p className="foot foot--one foot--restored">
       <Icon name="restored" size={14} /> Resumed after a restart
     </p>
   )
@@ -151,7 +177,7 @@ function Waiting({ wait }: { wait: OpenWait }): ReactElement {
     attention: 'your decision',
   }[wait.kind]
   return (
-    <p className="foot foot--wait">
+    <p className="foot foot--one foot--wait">
       {timed ? (
         <>
           Continues <In at={wait.dueAt!} />
@@ -161,11 +187,6 @@ function Waiting({ wait }: { wait: OpenWait }): ReactElement {
           Waiting for {what} · {roughly(now - wait.openedAt)}
         </>
       )}
-      {!timed && wait.dueAt !== null ? (
-        <>
-          , expires <In at={wait.dueAt} />
-        </>
-      ) : null}
     </p>
   )
 }
@@ -176,7 +197,7 @@ function In({ at }: { at: number }): ReactElement {
   return <>in {roughly(Math.max(0, at - now))}</>
 }
 
-const TICKER_CHARS = 88
+const TICKER_CHARS = 48
 
 /** The last words of a streamed text. */
 function tail(text: string): string {

@@ -1,0 +1,137 @@
+// The card of an agent below its head: the last thought on a ground of two lines that never grows, its tools, and what it has used.
+
+import type { ReactElement } from 'react'
+import type { Block } from '../api/types'
+import { Icon, type IconName } from '../ui/icons'
+import { fittingTools, memoryOf, modelOf, toolsOf, useOf, type AgentTool } from './agent'
+import type { Paint } from './paint'
+import { reasonOf } from './reason'
+
+const KINDS: Readonly<Record<AgentTool['kind'], IconName>> = { workflow: 'run_workflow', block: 'http', server: 'job' }
+const WORDS: Readonly<Record<AgentTool['state'], string>> = {
+  idle: 'not called',
+  running: 'is called now',
+  waiting: 'waits for an approval',
+  done: 'was called',
+  failed: 'failed',
+}
+
+export function ModelLine({ block }: { block: Block }): ReactElement {
+  const { model, more } = modelOf(block)
+  return (
+    <p className="card__sentence card__sentence--one" title={[model, more].filter(Boolean).join(', ')}>
+      {model ? <code>{model}</code> : 'No model chosen'}
+      {more ? `, ${more}` : ''}
+    </p>
+  )
+}
+
+export function AgentBody({ block, paint }: { block: Block; paint: Paint }): ReactElement {
+  const tools = toolsOf(block, paint.node)
+  const { shown, left } = fittingTools(tools)
+  return (
+    <>
+      <Thought block={block} paint={paint} />
+      <ul className="agent__tools" aria-label="Tools">
+        {shown.map((tool) => (
+          <Tool key={tool.name} tool={tool} />
+        ))}
+        {left ? (
+          <li
+            className="tool"
+            title={tools
+              .slice(-left)
+              .map((tool) => tool.name)
+              .join(', ')}
+          >
+            +{left}
+          </li>
+        ) : null}
+        {tools.length ? null : <li className="agent__none">No tools</li>}
+      </ul>
+      <Used block={block} paint={paint} />
+    </>
+  )
+}
+
+function Tool({ tool: { name, kind, asks, calls, state } }: { tool: AgentTool }): ReactElement {
+  return (
+    <li
+      className="tool"
+      data-state={state}
+      data-testid={`tool-${name}`}
+      title={`${name} ${WORDS[state]}${calls > 1 ? `, ${calls} times` : ''}${asks ? '. A person is asked first.' : ''}`}
+    >
+      <Icon name={asks ? 'approval' : KINDS[kind]} size={13} />
+      <span className="tool__name">{name}</span>
+      {calls ? <span className="tool__calls">{calls}</span> : null}
+      {asks && !calls ? <span className="tool__asks">asks first</span> : null}
+    </li>
+  )
+}
+
+/** What it thinks, what it was last asked or answered, or why it failed. */
+function Thought({ block, paint }: { block: Block; paint: Paint }): ReactElement {
+  const { node, status, text } = paint
+  const error = status === 'failed' || status === 'handled' ? node?.error?.message : undefined
+  if (error)
+    return (
+      <p className="agent__thought foot--error" title={error}>
+        <span>{reasonOf(error)}</span>
+      </p>
+    )
+  if (text)
+    return (
+      <p className="agent__thought" data-streaming data-testid="ticker">
+        <span>{tail(text)}</span>
+      </p>
+    )
+  const said = node?.said ?? answerOf(node?.output)
+  if (said)
+    return (
+      <p className="agent__thought" title={said}>
+        <span>{status === 'running' ? tail(said) : said}</span>
+      </p>
+    )
+  const prompt = typeof block.params?.prompt === 'string' ? block.params.prompt : ''
+  return (
+    <p className="agent__thought" data-quiet title={prompt}>
+      <span>{status === 'running' ? 'Thinking' : prompt || 'No prompt yet'}</span>
+    </p>
+  )
+}
+
+function answerOf(output: unknown): string {
+  const content = output && typeof output === 'object' && 'content' in output ? output.content : undefined
+  return typeof content === 'string' ? content : content === undefined ? '' : JSON.stringify(content)
+}
+
+/** Two lines of letters, so that what is new is always seen. */
+const SHOWN = 104
+
+function tail(text: string): string {
+  const line = text.replace(/\s+/g, ' ').trimStart()
+  if (line.length <= SHOWN) return line
+  const cut = line.slice(-SHOWN)
+  return `…${cut.slice(cut.indexOf(' ') + 1)}`
+}
+
+function Used({ block, paint }: { block: Block; paint: Paint }): ReactElement {
+  const { turn, turns, input, output, cost } = useOf(block, paint.node)
+  return (
+    <p className="agent__foot">
+      <span className="agent__memory">
+        <Icon name="sql" size={13} />
+        {memoryOf(block)}
+      </span>
+      <span>{turn ? `Turn ${turn} of ${turns}` : `Up to ${turns} turns`}</span>
+      {turn ? (
+        <>
+          <span className="agent__in">{input.toLocaleString('en')} in</span>
+          <span>{output.toLocaleString('en')} out</span>
+          {cost === null ? null : <span>${cost.toFixed(4)}</span>}
+        </>
+      ) : null}
+    </p>
+  )
+}
