@@ -40,6 +40,7 @@ from executor.service.notifications.alerts import Alerts
 from executor.service.notifications.outbox import Notifications
 from executor.service.parts import Parts
 from executor.service.telemetry.exporter import Traces
+from executor.service.topics.cards import Cards
 from executor.service.topics.chats import Chats
 from executor.service.topics.connections import Connections
 from executor.service.topics.connectors import Connectors
@@ -96,6 +97,7 @@ class Engine:
         self.signals = Signals(parts)
         self.callbacks = Callbacks(parts, self.waits)
         self.runs = Runs(parts, self.waits, self.workflows)
+        self.cards = Cards(parts)
         self.chats = Chats(parts, self.webhooks, self.runs)
         self.lifecycle = Lifecycle(parts, self.runs)
         self.drafts = Drafts(parts, self.runs, self.workflows)

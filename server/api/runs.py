@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 import orjson
 from msgspec import Meta, Struct
@@ -17,6 +17,7 @@ from compiler.render import Format
 from executor.errors import BadRequest, Conflict
 from executor.kernel.store.run_rows import RunRow
 from executor.kernel.store.statements import TERMINAL, RunStatus
+from executor.kernel.store.topics.run_lists import Wanted
 from executor.service.views import (
     ErrorJson,
     NodeView,
@@ -190,10 +191,24 @@ class RunPage(Struct, frozen=True):
     capped: list[RunStatus]
 
 
+class RunTimes(Struct, frozen=True):
+    """Runs by the time at which they were created. Part n begins at `since_ms` + n * `width_ms`; each status has a
+    count for each part. `capped`: as in RunPage."""
+
+    since_ms: int
+    width_ms: int
+    counts: dict[RunStatus, list[int]]
+    capped: list[RunStatus]
+
+
 class InputList(Struct, frozen=True):
     """Inputs of runs, newest first."""
 
     inputs: Annotated[list[Any], Meta(max_length=10)]
+
+
+Since = Annotated[int, Meta(ge=0, description="Only runs that were created at this time or later.")]
+Until = Annotated[int, Meta(ge=0, description="Only runs that were created before this time.")]
 
 
 class RunsQuery(Struct, frozen=True):
@@ -201,9 +216,22 @@ class RunsQuery(Struct, frozen=True):
     draft: Annotated[str | None, Meta(description="Only runs of this draft.")] = None
     parent: Annotated[str | None, Meta(description="Only runs started by this run.")] = None
     status: Annotated[RunStatus | None, Meta(description="Only runs with this status.")] = None
-    before: Annotated[str | None, Meta(description="Id of the last run of the previous page.")] = None
+    since: Since | None = None
+    until: Until | None = None
+    text: Annotated[
+        str | None,
+        Meta(description="Only runs that have this text in their id, idempotency key or error, whatever its case."),
+    ] = None
+    before: Annotated[str | None, Meta(description="The `next` of the previous page.")] = None
     limit: Annotated[int, Meta(ge=1, le=PAGE_MAX, description="Runs per page.")] = 50
     counts: Annotated[bool, Meta(description="0: do not count runs; the answer comes sooner.")] = True
+
+
+class RunTimesQuery(Struct, frozen=True):
+    since: Since
+    until: Until
+    parts: Annotated[int, Meta(ge=1, le=500, description="Parts of that time.")] = 1
+    workflow: Annotated[str | None, Meta(description="Only runs of this workflow.")] = None
 
 
 class StartQuery(Struct, frozen=True):
@@ -361,12 +389,11 @@ async def start_document(call: Call, query: StartQuery, body: RunDocumentRequest
 
 @route("GET", "/api/runs", "Runs, newest first", needs="viewer")
 async def list_runs(call: Call, query: RunsQuery) -> RunPage:
-    """`counts`: runs by status, up to 100,000, for the same workflow and draft, with any status and parent."""
-    rows = await call.engine.runs.list(
-        query.workflow, query.status, query.before, query.limit, query.draft, parent=query.parent
-    )
+    """`counts`: runs by status, up to 100,000, for the same workflow and draft, whatever else is asked for. With
+    `text`, 10,000 runs are compared for a page: it may be empty although `next` leads to others."""
+    wanted = Wanted(query.workflow, query.status, query.draft, query.parent, query.since, query.until, query.text)
+    rows, following = await call.engine.runs.page(wanted, query.before, query.limit)
     counts = await call.engine.runs.count(query.workflow, query.draft) if query.counts else None
-    following = rows[-1].id if len(rows) == query.limit else None
     parts = call.engine.parts
     now_ms = parts.clock.now_ms()
     return RunPage(
@@ -375,6 +402,20 @@ async def list_runs(call: Call, query: RunsQuery) -> RunPage:
         None if counts is None else RunCounts(**counts),
         capped(counts or {}),
     )
+
+
+@route("GET", "/api/run-times", "Runs by time and status", needs="viewer")
+async def run_times(call: Call, query: RunTimesQuery) -> RunTimes:
+    """Counts for a histogram: the time from `since` to `until` in equal parts."""
+    if query.until <= query.since:
+        raise BadRequest("until must be after since", code="run_times", hint="both are Unix times in milliseconds")
+    width = -(-(query.until - query.since) // query.parts)
+    counts: dict[RunStatus, list[int]] = {status: [0] * query.parts for status in get_args(RunStatus)}
+    found = await call.engine.store.count_by_time(query.since, query.until, width, query.workflow)
+    for status, part, count in found:
+        counts[status][part] += count
+    sums = {status: sum(each) for status, each in counts.items()}
+    return RunTimes(query.since, width, counts, capped(sums))
 
 
 @route("GET", "/api/runs/{id}", "A run with its nodes, waits and variables", needs="viewer", statuses=(404,))

@@ -8,7 +8,9 @@ from urllib.parse import quote
 from msgspec import Meta, Struct
 
 from compiler.diagnostics import Diagnostic
+from executor.kernel.store.topics.cards import Order
 from executor.kernel.store.topics.workflows import VersionRow, WorkflowHead, WorkflowRow
+from executor.service.topics.cards import Card
 from executor.service.views import SavedWorkflow, view_of
 from server.api.runs import InputList, PlanQuery
 from server.http.errors import BodyInvalid
@@ -66,6 +68,37 @@ class WorkflowDeleted(Struct, frozen=True):
     name: str
     schedules: int
     webhooks: int
+
+
+class FolderRequest(Struct, forbid_unknown_fields=True):
+    """PUT /api/workflows/{name}/folder. An empty text takes it out of its folder."""
+
+    folder: Annotated[str, Meta(max_length=60)]
+
+
+class WorkflowFolder(Struct, frozen=True):
+    name: str
+    folder: str
+
+
+class CardPage(Struct, frozen=True):
+    """`folders`: the number of workflows in each folder; '' are those in none. `next`: pass it as `after` for the
+    following page; null at the end."""
+
+    cards: list[Card]
+    folders: dict[str, int]
+    next: int | None
+
+
+class CardsQuery(Struct, frozen=True):
+    folder: Annotated[str | None, Meta(description="Only workflows in this folder.")] = None
+    text: Annotated[
+        str | None, Meta(description="Only workflows with this text in their name, or in that or the type of a block.")
+    ] = None
+    order: Annotated[Order, Meta(description="By last run or last change, newest first, or by name.")] = "run"
+    since: Annotated[int, Meta(ge=0, description="When `today` begins. Default: a day ago.")] | None = None
+    after: Annotated[int, Meta(ge=0, le=1_000_000, description="The `next` of the previous page.")] = 0
+    limit: Annotated[int, Meta(ge=1, le=100, description="Cards per page.")] = 24
 
 
 class BlockType(Struct, frozen=True):
@@ -186,6 +219,16 @@ async def list_all(call: Call) -> WorkflowPage:
     return WorkflowPage(await call.engine.store.list_heads())
 
 
+@route("GET", "/api/cards", "Workflows as cards", needs="viewer")
+async def cards(call: Call, query: CardsQuery) -> CardPage:
+    """Workflows as a front page shows them. `states`: of each block in the last run, unless that has more than 1,000
+    events. `runs`: the last 24, oldest first."""
+    engine = call.engine
+    found = await engine.cards.list(query.folder, query.text, query.order, query.since, query.after, query.limit)
+    following = query.after + query.limit if len(found) == query.limit else None
+    return CardPage(found, await engine.store.count_folders(), following)
+
+
 @route("GET", "/api/workflows/{name}", "A stored document", needs="viewer", statuses=(404,))
 async def read(call: Call, name: str, query: WorkflowQuery) -> Json[WorkflowVersion]:
     """The document of a version, as it is stored. Without `version`: the active one."""
@@ -212,6 +255,14 @@ async def activate(call: Call, name: str, body: ActivateRequest) -> SavedWorkflo
     false when it was already active."""
     activate = call.engine.workflows.activate
     return await activate(name, body.version, activate_triggers=body.activate_triggers)
+
+
+@route("PUT", "/api/workflows/{name}/folder", "Move a workflow to a folder", needs="editor", statuses=(404, 422))
+async def put_in_folder(call: Call, name: str, body: FolderRequest) -> WorkflowFolder:
+    """Folders order the front page and mean nothing else. A folder is there while a workflow is in it."""
+    folder = body.folder.strip()
+    await call.engine.workflows.put_in_folder(name, folder)
+    return WorkflowFolder(name, folder)
 
 
 @route("DELETE", "/api/workflows/{name}", "Delete a workflow", needs="editor", statuses=(404, 409))

@@ -31,6 +31,11 @@ class BlockType(TypedDict):
 class CacheCleared(TypedDict): cleared: int
 class CallbackTaken(TypedDict): accepted: bool; received_at_ms: int
 class Cancelled(TypedDict): run: str; cancelled: bool; status: Literal["cancelled", "cancelling"]
+class Card(TypedDict):
+    name: str; version: int; hash: str; created_at_ms: int; activated_at_ms: int; newest: int; versions: int
+    last_run: LastRun | None; folder: str; changed_by: str | None; document: Any; runs: list[ShortRun]
+    states: dict[str, str]; open: dict[str, int]; today: int; next_ms: int | None
+class CardPage(TypedDict): cards: list[Card]; folders: dict[str, int]; next: int | None
 class CheckpointShown(TypedDict):
     attempt: int; at_ms: int; value: Any; value_size: int; value_truncated: bool; value_preview: NotRequired[str]
 class ChildView(TypedDict):
@@ -205,6 +210,9 @@ class RunSummary(TypedDict):
     seq: int; created_at_ms: int; started_at_ms: int | None; finished_at_ms: int | None; parent_run_id: str | None
     input_summary: str; duration_ms: int | None; draft_id: str | None; draft_rev: int | None; stale: bool
     stale_since_ms: int | None; lacks: str | None
+class RunTimes(TypedDict):
+    since_ms: int; width_ms: int; counts: dict[str, list[int]]
+    capped: list[Literal["cancelled", "failed", "queued", "running", "succeeded", "waiting"]]
 class RunUrls(TypedDict):
     self: str; events: str; graph: str; why: str; plan: str; cancel: str; page: str; document: str; nodes: str
     rerun: str
@@ -232,6 +240,7 @@ class ServerStats(TypedDict):
 class Session(TypedDict): id: str; user: str; created_at_ms: int; seen_at_ms: int; current: bool; device: str
 class SessionList(TypedDict): sessions: list[Session]
 class SessionsEnded(TypedDict): ended: int
+class ShortRun(TypedDict): id: str; status: str; created_at_ms: int; duration_ms: int | None
 class SignIn(TypedDict): url: str; redirect_uri: str; until_ms: int
 class SignalAccepted(TypedDict): run: str; name: str; seq: int; new: bool
 class SignalList(TypedDict): signals: list[SignalView]
@@ -310,9 +319,10 @@ class WebhookSpec(TypedDict):
 class Why(TypedDict): key: str; state: str; reasons: list[str]
 class WorkerStats(TypedDict): name: str; runs: int; lease_ms: int
 class WorkflowDeleted(TypedDict): name: str; schedules: int; webhooks: int
+class WorkflowFolder(TypedDict): name: str; folder: str
 class WorkflowHead(TypedDict):
     name: str; version: int; hash: str; created_at_ms: int; activated_at_ms: int; newest: int; versions: int
-    last_run: LastRun | None
+    last_run: LastRun | None; folder: str; changed_by: str | None
 class WorkflowPage(TypedDict): workflows: list[WorkflowHead]
 class WorkflowVersion(TypedDict):
     name: str; version: int; hash: str; created_at_ms: int; active: int; newest: int; document: Any

@@ -39,6 +39,22 @@ class RunCalls:
     def workflows(self) -> Call[answers.WorkflowPage]:
         """All of them, with the active version and the last run of each."""
 
+    @route("GET", "/api/cards")
+    def cards(
+        self,
+        folder: str | None = None,
+        text: str | None = None,
+        order: Literal["run", "changed", "name"] = "run",
+        since: int | None = None,
+        after: int = 0,
+        limit: int = 24,
+    ) -> Call[answers.CardPage]:
+        """Workflows as the front page shows them; `next` is the `after` of the following page."""
+
+    @route("PUT", "/api/workflows/{name}/folder")
+    def put_in_folder(self, name: str, folder: str) -> Call[answers.WorkflowFolder]:
+        """Move a workflow to a folder of the front page, '' for none."""
+
     @route("GET", "/api/workflows/{name}")
     def workflow(
         self, name: str, version: int | None = None, *, converted: bool = False
@@ -166,12 +182,22 @@ class RunCalls:
         draft: str | None = None,
         parent: str | None = None,
         status: str | None = None,
+        since: int | None = None,
+        until: int | None = None,
+        text: str | None = None,
         before: str | None = None,
         limit: int = 50,
         counts: bool = False,
     ) -> Call[answers.RunPage]:
         """List runs, newest first; `next` is the `before` of the following page. `parent`: those that this run started;
-        `counts`: also the number of runs by status, which takes longer."""
+        `since`, `until`: those created then, in Unix milliseconds; `text`: those that have it in their id, idempotency
+        key or error; `counts`: also the number of runs by status, which takes longer."""
+
+    @route("GET", "/api/run-times")
+    def run_times(
+        self, since: int, until: int, parts: int = 1, *, workflow: str | None = None
+    ) -> Call[answers.RunTimes]:
+        """Count the runs that were created in each part of a time, by status."""
 
     @call
     def get_run(self, run: str, *, wait_s: float | None = None) -> Call[answers.RunDetail]:

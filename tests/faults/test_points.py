@@ -75,6 +75,7 @@ ELSEWHERE = {
     "add_refusals": "a killed process takes with it what it has counted since it wrote last",
     "post_message": "of retries and migrations, one transaction as of a cancel: tests/unit/executor/service/topics",
     "activate_workflow": "one transaction, the same as that of put_workflow, which the scenario has",
+    "put_in_folder": "one row",
     "delete_workflow": "one transaction: tests/conformance/store/test_contract_workflows.py",
     "ask_places": "limits of blocks, beside kills: tests/e2e/test_block_limits.py",
     "assign_places": "limits of blocks, beside kills: tests/e2e/test_block_limits.py",

@@ -18,6 +18,7 @@ from compiler.tracing.workflow import FunctionWorkflow, called_by
 from executor.blocks.vault.connection import PREFIX, is_connection
 from executor.errors import BadRequest, Conflict, CorruptJournal, NotFound
 from executor.kernel.journal.reader import load_plan
+from executor.kernel.process.acting import present_actor
 from executor.kernel.process.threads import aside
 from executor.kernel.read.find import find_version
 from executor.kernel.run.compiler import plan_of
@@ -107,7 +108,7 @@ class Workflows(Topic):
         digest = hashlib.sha256(orjson.dumps(document, option=orjson.OPT_SORT_KEYS)).hexdigest()
         declared, off = await self._declared(name, document, activate_triggers)
         data, now_ms = orjson.dumps(document), self._clock.now_ms()
-        stored = await self._store.put_workflow(name, data, digest, now_ms, declared)
+        stored = await self._store.put_workflow(name, data, digest, now_ms, declared, present_actor())
         return await self._saved(stored, document, compiled, off)
 
     async def _declared(self, name: str, document: Any, activate: bool) -> tuple[Declared, list[Diagnostic]]:
@@ -175,7 +176,7 @@ class Workflows(Topic):
         compiled = await self.compile(row.document)
         plan_of(compiled)  # raises CompileError
         declared, off = await self._declared(name, document, activate_triggers)
-        stored = await self._store.activate_workflow(name, version, self._clock.now_ms(), declared)
+        stored = await self._store.activate_workflow(name, version, self._clock.now_ms(), declared, present_actor())
         if stored is None:
             raise _not_found(name)
         return await self._saved(stored, document, compiled, off)
@@ -188,6 +189,11 @@ class Workflows(Topic):
         warnings = await _removed_blocks(self._store, row.name, document) if replaced is not None else []
         found = (*compiled.diagnostics, *await self.missing(document), *off, *warnings)
         return SavedWorkflow(row.name, row.version, row.hash, stored.created, found, stored.activated, replaced)
+
+    async def put_in_folder(self, name: str, folder: str) -> None:
+        """Show a workflow in a folder of the front page, '' for none. Raises NotFound."""
+        if not await self._store.put_in_folder(name, folder):
+            raise _not_found(name)
 
     async def delete(self, name: str) -> DeletedWorkflow:
         """Delete a workflow with its versions, schedules and webhooks. Runs that have ended stay. Raises NotFound,

@@ -25,6 +25,7 @@ from executor.kernel.store.sqlite.dialect import TEXTS
 from executor.kernel.store.sqlite.store import SQLiteStore
 from executor.kernel.store.topics.audit import EVERY_ROW, AuditFilter
 from executor.kernel.store.topics.memory import Conversation
+from executor.kernel.store.topics.run_lists import Wanted
 from tests.conformance.store.changes import CHANGES, furnish
 from tests.support.rows import T0
 
@@ -39,6 +40,8 @@ ALLOWED = {
     "UPDATE heads SET due_ms = CASE": "the same",
     "ELSE 0 END AS late": "the same",
     "FROM run_details AS d WHERE true ORDER BY d.created_at_ms DESC": "the newest runs, by an index in this order",
+    "LIKE :text ESCAPE '\\') ORDER BY d.created_at_ms DESC": "texts of runs: `to` bounds them, where there are many",
+    "coalesce(b.value ->> 'name', '')": "the blocks of the documents of active versions",
     "WHERE length(d.input) <= :bytes_max ORDER BY": "their inputs: ends after so many",
     "SELECT due_at_ms FROM notifications WHERE status = 'pending' ORDER BY": "the first of an index in this order",
     "EXISTS (SELECT 1 FROM inbox)": "ends at the first row",
@@ -75,7 +78,17 @@ READS: dict[str, dict[str, list[Any]]] = {
         "before": [None, "open"],
         "draft": [None, "d"],
         "parent": [None, "parent"],
+        "since": [None, T0],
+        "until": [None, T0],
+        "text": [None, "held"],
+        "to": [None, "open"],
     },
+    "list_cards": {"folder": [None, "Shop"], "text": [None, "stock"], "order": ["run", "changed", "name"]},
+    "end_of_scan": {
+        "wanted": [Wanted(), Wanted("expense", "failed", "d", None, T0, T0, "held")],
+        "before": [None, "open"],
+    },
+    "count_by_time": {"workflow": [None, "expense"]},
     "count_runs": {"workflow": [None, "expense"], "draft": [None, "d"]},
     "list_inputs": {"workflow": [None, "expense"], "draft": [None, "d"]},
     "list_waits": {
@@ -101,6 +114,11 @@ ARGUMENTS: dict[str, Any] = {
     "name": "idle",
     "workflow": "idle",
     "names": ["SECRET"],
+    "since_ms": T0,
+    "since": T0,
+    "until": T0 + 10,
+    "width": 5,
+    "wanted": Wanted(),
     "workflows": ["idle", "expense"],
     "services": ["tea"],
     "id": "d",

@@ -30,11 +30,13 @@ from executor.kernel.store.run_rows import (
     blobs_of,
 )
 from executor.kernel.store.statements import COUNT_MAX, TERMINAL, RunStatus
+from executor.kernel.store.topics import run_lists
 from executor.kernel.store.topics.claims import Continued
 from executor.kernel.store.topics.contents import USED_EVERY_MS, files_in
 from executor.kernel.store.topics.drafts import DraftHead, DraftRow, LastRun
 from executor.kernel.store.topics.inbox import InboxRow, SignalRow
 from executor.kernel.store.topics.limits import Full
+from executor.kernel.store.topics.run_lists import Wanted
 from executor.kernel.store.topics.snapshots import SnapshotRow
 from executor.kernel.store.topics.store import Store
 from executor.kernel.store.topics.waits import Answered, WaitRow, WaitStatus
@@ -278,11 +280,21 @@ class ModelStore(
         draft: str | None = None,
         *,
         parent: str | None = None,
+        since: int | None = None,
+        until: int | None = None,
+        text: str | None = None,
+        to: str | None = None,
     ) -> list[RunRow]:
         if before is not None and before not in self._runs:
             return []
         found = [row for row in self._newest(workflow, draft) if status in (None, row.status)]
         found = [row for row in found if parent in (None, row.parent_run_id)]
+        found = [row for row in found if since is None or row.created_at_ms >= since]
+        found = [row for row in found if until is None or row.created_at_ms < until]
+        if text is not None:
+            found = [row for row in found if text.lower() in _texts(row)]
+        if to is not None:
+            found = [row for row in found if _age(row) >= _age(self._runs[to].row)]
         if before is not None:
             found = [row for row in found if _age(row) < _age(self._runs[before].row)]
         return found[:limit]
@@ -290,6 +302,26 @@ class ModelStore(
     async def count_runs(self, workflow: str | None = None, draft: str | None = None) -> dict[str, int]:
         counts = Counter(row.status for row in self._newest(workflow, draft))
         return {status: min(count, COUNT_MAX) for status, count in counts.items()}
+
+    async def end_of_scan(self, wanted: Wanted, before: str | None = None) -> str | None:
+        rows = await self.list_runs(
+            wanted.workflow,
+            wanted.status,
+            before,
+            run_lists.SCAN_MAX,
+            wanted.draft,
+            parent=wanted.parent,
+            since=wanted.since,
+            until=wanted.until,
+        )
+        return rows[-1].id if len(rows) == run_lists.SCAN_MAX else None
+
+    async def count_by_time(
+        self, since: int, until: int, width: int, workflow: str | None = None
+    ) -> list[tuple[RunStatus, int, int]]:
+        rows = await self.list_runs(workflow, limit=len(self._runs), since=since, until=until)
+        counts = Counter((row.status, (row.created_at_ms - since) // width) for row in rows)
+        return [(status, part, count) for (status, part), count in counts.items()]
 
     async def list_inputs(
         self, workflow: str | None = None, draft: str | None = None, bytes_max: int = 65_536, limit: int = 100
@@ -742,3 +774,8 @@ def _head(row: DraftRow) -> DraftHead:
 
 
 with_audit(ModelStore)
+
+
+def _texts(row: RunRow) -> str:
+    """What a search compares; no text has a line break in it."""
+    return "\n".join((row.id, row.idempotency_key or "", (row.error or b"").decode())).lower()

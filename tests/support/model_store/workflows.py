@@ -41,9 +41,16 @@ class ModelWorkflows:
         super().__init__()
         self._workflows: dict[str, list[WorkflowRow]] = {}
         self._active: dict[str, tuple[int, int]] = {}  # name -> version, since when
+        self._fronts: dict[str, tuple[str, str | None]] = {}  # name -> folder, who changed it
 
     async def put_workflow(
-        self, name: str, document: bytes, hash: str, now_ms: int, declared: Declared | None = None
+        self,
+        name: str,
+        document: bytes,
+        hash: str,
+        now_ms: int,
+        declared: Declared | None = None,
+        by: str | None = None,
     ) -> Stored:
         versions = self._workflows.setdefault(name, [])
         row = next((row for row in versions if row.hash == hash), None)
@@ -51,18 +58,21 @@ class ModelWorkflows:
         if row is None:
             row = WorkflowRow(name, len(versions) + 1, hash, document, now_ms)
             versions.append(row)
-        return self._make_active(row, created, now_ms, declared)
+        return self._make_active(row, created, now_ms, declared, by)
 
     async def activate_workflow(
-        self, name: str, version: int, now_ms: int, declared: Declared | None = None
+        self, name: str, version: int, now_ms: int, declared: Declared | None = None, by: str | None = None
     ) -> Stored | None:
         row = await self.get_workflow(name, version)
-        return None if row is None or name not in self._active else self._make_active(row, False, now_ms, declared)
+        return None if row is None or name not in self._active else self._make_active(row, False, now_ms, declared, by)
 
-    def _make_active(self, row: WorkflowRow, created: bool, now_ms: int, declared: Declared | None) -> Stored:
+    def _make_active(
+        self, row: WorkflowRow, created: bool, now_ms: int, declared: Declared | None, by: str | None
+    ) -> Stored:
         before, _ = self._active.get(row.name, (None, 0))
         if before != row.version:
             self._active[row.name] = row.version, now_ms
+            self._fronts[row.name] = self._fronts.get(row.name, ("", None))[0], by
         if declared is not None:
             self._put_declared(row.name, declared.of_version(row.version))
         return Stored(row, created, before != row.version, before if before != row.version else None)
@@ -98,7 +108,15 @@ class ModelWorkflows:
             last_run=None
             if last is None
             else LastRun(last.id, last.version, last.status, last.created_at_ms, last.finished_at_ms),
+            folder=self._fronts[name][0],
+            changed_by=self._fronts[name][1],
         )
+
+    async def put_in_folder(self, name: str, folder: str) -> bool:
+        if name not in self._active:
+            return False
+        self._fronts[name] = folder, self._fronts[name][1]
+        return True
 
     async def list_heads(self) -> list[WorkflowHead]:
         heads = [await self.get_head(name) for name in sorted(self._active)]
@@ -127,5 +145,5 @@ class ModelWorkflows:
                 self._drafts[draft.id] = replace(draft, base_name=None, base_version=None, base_rev=None)
         self._forget_workflow(name)
         self._clear_cache(name)
-        del self._active[name]
+        del self._active[name], self._fronts[name]
         return DeletedWorkflow(0, len(schedules), len(webhooks))

@@ -9,6 +9,7 @@ import type {
   CallbackTaken,
   CancelRequest,
   Cancelled,
+  CardPage,
   ConnectionDeleted,
   ConnectionList,
   ConnectionSpec,
@@ -30,6 +31,7 @@ import type {
   EnvNames,
   EventPage,
   Examples,
+  FolderRequest,
   ForkAccepted,
   ForkRequest,
   GcAccepted,
@@ -66,6 +68,7 @@ import type {
   RunRequest,
   RunResult,
   RunState,
+  RunTimes,
   RunWhy,
   SavedWorkflow,
   ScheduleDetail,
@@ -108,6 +111,7 @@ import type {
   WebhookSpec,
   WithdrawRequest,
   WorkflowDeleted,
+  WorkflowFolder,
   WorkflowPage,
   WorkflowVersion,
   Json,
@@ -136,6 +140,13 @@ export interface Operations {
     body: undefined
     answer: WorkflowPage
   }
+  /** Workflows as cards. */
+  'GET /api/cards': {
+    path: Record<never, never>
+    query: { folder?: string; text?: string; order?: 'run' | 'changed' | 'name'; since?: number; after?: number; limit?: number }
+    body: undefined
+    answer: CardPage
+  }
   /** A stored document. */
   'GET /api/workflows/{name}': {
     path: { name: string }
@@ -163,6 +174,13 @@ export interface Operations {
     query: Record<never, never>
     body: ActivateRequest
     answer: SavedWorkflow
+  }
+  /** Move a workflow to a folder. */
+  'PUT /api/workflows/{name}/folder': {
+    path: { name: string }
+    query: Record<never, never>
+    body: FolderRequest
+    answer: WorkflowFolder
   }
   /** Inputs of the last runs. */
   'GET /api/workflows/{name}/inputs': {
@@ -286,9 +304,16 @@ export interface Operations {
   /** Runs, newest first. */
   'GET /api/runs': {
     path: Record<never, never>
-    query: { workflow?: string; draft?: string; parent?: string; status?: 'queued' | 'running' | 'waiting' | 'succeeded' | 'failed' | 'cancelled'; before?: string; limit?: number; counts?: '1' | 'true' | 'yes' | 'on' | '0' | 'false' | 'no' | 'off' }
+    query: { workflow?: string; draft?: string; parent?: string; status?: 'queued' | 'running' | 'waiting' | 'succeeded' | 'failed' | 'cancelled'; since?: number; until?: number; text?: string; before?: string; limit?: number; counts?: '1' | 'true' | 'yes' | 'on' | '0' | 'false' | 'no' | 'off' }
     body: undefined
     answer: RunPage
+  }
+  /** Runs by time and status. */
+  'GET /api/run-times': {
+    path: Record<never, never>
+    query: { since: number; until: number; parts?: number; workflow?: string }
+    body: undefined
+    answer: RunTimes
   }
   /** A run with its nodes, waits and variables. */
   'GET /api/runs/{id}': {

@@ -135,6 +135,36 @@ export interface Cancelled {
   status: 'cancelled' | 'cancelling'
 }
 
+/** A workflow, with its active document. `states`: of each block in the last run. `runs`: the last ones, oldest
+ * first. `open`: the open runs by status. `today`: the runs of a day, at most 1,000. `next_ms`: when a schedule starts
+ * the next one. */
+export interface Card {
+  name: string
+  version: number
+  hash: string
+  created_at_ms: number
+  activated_at_ms: number
+  newest: number
+  versions: number
+  last_run: LastRun | null
+  folder: string
+  changed_by: string | null
+  document: Json
+  runs: ShortRun[]
+  states: Record<string, string>
+  open: Record<string, number>
+  today: number
+  next_ms: number | null
+}
+
+/** `folders`: the number of workflows in each folder; '' are those in none. `next`: pass it as `after` for the
+ * following page; null at the end. */
+export interface CardPage {
+  cards: Card[]
+  folders: Record<string, number>
+  next: number | null
+}
+
 /** The last checkpoint that an attempt stored, its value cut to `preview` bytes. */
 export interface CheckpointShown {
   /** The attempt that stored it. */
@@ -478,6 +508,11 @@ export interface FireView {
   outcome: 'failed' | 'missed' | 'queued' | 'skipped' | 'started'
   run: string | null
   error: string | null
+}
+
+/** PUT /api/workflows/{name}/folder. An empty text takes it out of its folder. */
+export interface FolderRequest {
+  folder: string
 }
 
 /** `seq`: the number of events copied from `source`. */
@@ -1163,6 +1198,15 @@ export interface RunSummary {
   lacks: string | null
 }
 
+/** Runs by the time at which they were created. Part n begins at `since_ms` + n * `width_ms`; each status has a
+ * count for each part. `capped`: as in RunPage. */
+export interface RunTimes {
+  since_ms: number
+  width_ms: number
+  counts: Record<string, number[]>
+  capped: ('cancelled' | 'failed' | 'queued' | 'running' | 'succeeded' | 'waiting')[]
+}
+
 /** Paths on this server, beginning with a slash. */
 export interface RunUrls {
   self: string
@@ -1338,6 +1382,14 @@ export interface SessionList {
 /** The number of sessions ended. */
 export interface SessionsEnded {
   ended: number
+}
+
+/** `duration_ms`: from its first start to its end, or null. */
+export interface ShortRun {
+  id: string
+  status: string
+  created_at_ms: number
+  duration_ms: number | null
 }
 
 /** `url`: where the person goes; `until_ms`: how long the answer of the provider counts. */
@@ -1770,8 +1822,13 @@ export interface WorkflowDeleted {
   webhooks: number
 }
 
+export interface WorkflowFolder {
+  name: string
+  folder: string
+}
+
 /** A workflow without a document. `version`, `hash` and `created_at_ms` are those of the active version; `newest` is
- * the highest version, `versions` their number. */
+ * the highest version, `versions` their number. `changed_by` made it the active one, if that is known. */
 export interface WorkflowHead {
   name: string
   version: number
@@ -1781,6 +1838,8 @@ export interface WorkflowHead {
   newest: number
   versions: number
   last_run: LastRun | null
+  folder: string
+  changed_by: string | null
 }
 
 /** `version` of a workflow is the active one, which runs where no version is given. */

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import re
+from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import asdict
+
 from executor.kernel.store.run_rows import RunRow
-from executor.kernel.store.statements import COUNT_MAX, TERMINAL, Readers, those_of
+from executor.kernel.store.statements import COUNT_MAX, TERMINAL, Readers, RunStatus, those_of
 from executor.kernel.store.topics.runs import RUN
 
 # A page of runs, newest first. The numbers of those that are wanted are found in the details, or by their heads, with
@@ -16,9 +22,19 @@ RUNS_OF_WORKFLOW = " AND d.workflow = :workflow"
 RUNS_OF_DRAFT = " AND d.draft_id = :draft"
 RUNS_OF_PARENT = " AND d.parent_run_id = :parent"
 RUNS_BEFORE = " AND (d.created_at_ms, d.id) < (SELECT created_at_ms, id FROM run_details WHERE id = :before)"
+RUNS_SINCE = " AND d.created_at_ms >= :since"
+RUNS_UNTIL = " AND d.created_at_ms < :until"
+RUNS_TO = " AND (d.created_at_ms, d.id) >= (SELECT created_at_ms, id FROM run_details WHERE id = :to)"
+# In the id, the idempotency key or the error, which has the message and the block. The texts that are compared are read
+# of few runs only: see `end_of_scan`.
+RUNS_WITH_TEXT = r"""
+ AND (d.id LIKE :text ESCAPE '\' OR lower(d.idempotency_key) LIKE :text ESCAPE '\'
+      OR lower($text_of(d.error)) LIKE :text ESCAPE '\')"""
 RUNS_PAGE = " ORDER BY d.created_at_ms DESC, d.id DESC LIMIT :limit"
 # Their inputs: INPUTS, then any of the conditions, then RUNS_PAGE.
 INPUTS = "SELECT d.input FROM run_details AS d WHERE length(d.input) <= :bytes_max"
+SCAN_MAX = 10_000  # runs whose texts are compared for one page
+END_OF_SCAN = f" ORDER BY d.created_at_ms DESC, d.id DESC LIMIT 1 OFFSET {SCAN_MAX - 1}"
 # By status, none counted further than COUNT_MAX: of each status that ended runs have COUNT_ENDED with any of the
 # conditions and COUNT_TO_MAX, and COUNT_OPEN with the same. Open runs are few.
 ENDS = sorted(TERMINAL)
@@ -27,11 +43,34 @@ COUNT_TO_MAX = f" LIMIT {COUNT_MAX}) AS counted"
 COUNT_OPEN = "SELECT h.status, count(*) FROM heads AS h"
 OF_DETAILS = " CROSS JOIN run_details AS d WHERE d.n = h.n"
 BY_STATUS_OF_HEAD = " GROUP BY h.status"
+# By status and part of a time: each ended status in its index, at most COUNT_MAX of each.
+TIMES_ENDED = f"""
+SELECT status, part, count(*)
+  FROM (SELECT d.status, (d.created_at_ms - CAST(:since AS BIGINT)) / CAST(:width AS BIGINT) AS part
+          FROM run_details AS d WHERE d.status = '{{status}}'{RUNS_SINCE}{RUNS_UNTIL}{{where}}
+         LIMIT {COUNT_MAX}) AS counted
+ GROUP BY status, part"""
+TIMES_OPEN = f"""
+SELECT h.status, (d.created_at_ms - CAST(:since AS BIGINT)) / CAST(:width AS BIGINT) AS part, count(*)
+  FROM heads AS h CROSS JOIN run_details AS d WHERE d.n = h.n{RUNS_SINCE}{RUNS_UNTIL}{{where}}
+ GROUP BY h.status, part"""
 # The runs of a draft: its index has the status of those that have ended.
 COUNT_ENDED_OF_DRAFT = f"""
 SELECT status, count(*)
   FROM (SELECT status FROM run_details WHERE draft_id = :draft AND status IS NOT NULL LIMIT {COUNT_MAX}) AS counted
  GROUP BY status"""
+
+
+class Wanted(Struct, frozen=True):
+    """Conditions on runs: created from `since` on and before `until`; with `text` in their id, idempotency key or error."""
+
+    workflow: str | None = None
+    status: str | None = None
+    draft: str | None = None
+    parent: str | None = None
+    since: int | None = None
+    until: int | None = None
+    text: str | None = None
 
 
 async def list_runs(
@@ -43,19 +82,50 @@ async def list_runs(
     draft: str | None = None,
     *,
     parent: str | None = None,
+    since: int | None = None,
+    until: int | None = None,
+    text: str | None = None,
+    to: str | None = None,
 ) -> list[RunRow]:
-    """Newest first (created_at, id). `before`: the run id that ended the previous page."""
-    under_way = status is not None and status not in TERMINAL
+    """Newest first (created_at, id). `before`: the run id that ended the previous page; `to`: the last one that is
+    looked at. `since` and `until`: created then. `text`: in the id, the idempotency key or the error."""
+    found, values = _found(Wanted(workflow, status, draft, parent, since, until), before)
+    found += those_of((RUNS_WITH_TEXT, text), (RUNS_TO, to))
+    query = f"SELECT {RUN} FROM runs AS d WHERE n IN ({found}{RUNS_PAGE}) ORDER BY d.created_at_ms DESC, d.id DESC"
+    like = None if text is None else "%" + re.sub(r"([\\%_])", r"\\\1", text.lower()) + "%"
+    return await readers.fetch(RunRow, query, {**values, "text": like, "to": to, "limit": limit})
+
+
+async def end_of_scan(readers: Readers, wanted: Wanted, before: str | None = None) -> str | None:
+    """Return the last run whose texts may be compared for a page after `before`, or None if all may."""
+    found, values = _found(wanted, before)
+    rows = await readers.all(found.replace("SELECT d.n", "SELECT d.id", 1) + END_OF_SCAN, values)
+    return rows[0][0] if rows else None
+
+
+def _found(wanted: Wanted, before: str | None) -> tuple[str, dict[str, Any]]:
+    """Return a query for the numbers of the wanted runs, whatever their texts, and its values."""
+    under_way = wanted.status is not None and wanted.status not in TERMINAL
     found = (RUNS_UNDER_WAY if under_way else RUNS) + those_of(
-        (RUNS_OF_STATUS, None if under_way else status),
-        (RUNS_OF_PARENT, parent),
-        (RUNS_OF_WORKFLOW, workflow),
-        (RUNS_OF_DRAFT, draft),
+        (RUNS_OF_STATUS, None if under_way else wanted.status),
+        (RUNS_OF_PARENT, wanted.parent),
+        (RUNS_OF_WORKFLOW, wanted.workflow),
+        (RUNS_OF_DRAFT, wanted.draft),
+        (RUNS_SINCE, wanted.since),
+        (RUNS_UNTIL, wanted.until),
         (RUNS_BEFORE, before),
     )
-    query = f"SELECT {RUN} FROM runs AS d WHERE n IN ({found}{RUNS_PAGE}) ORDER BY d.created_at_ms DESC, d.id DESC"
-    values = {"status": status, "parent": parent, "workflow": workflow, "draft": draft, "before": before}
-    return await readers.fetch(RunRow, query, {**values, "limit": limit})
+    return found, {**asdict(wanted), "before": before}
+
+
+async def count_by_time(
+    readers: Readers, since: int, until: int, width: int, workflow: str | None = None
+) -> list[tuple[RunStatus, int, int]]:
+    """Count the runs that were created in a time by status and part of it, each `width` ms long."""
+    where = those_of((RUNS_OF_WORKFLOW, workflow))
+    parts = [TIMES_OPEN.format(where=where), *(TIMES_ENDED.format(status=end, where=where) for end in ENDS)]
+    values = {"since": since, "until": until, "width": width, "workflow": workflow}
+    return [(status, part, count) for status, part, count in await readers.all(" UNION ALL ".join(parts), values)]
 
 
 async def count_runs(readers: Readers, workflow: str | None = None, draft: str | None = None) -> dict[str, int]:

@@ -9,6 +9,7 @@ from executor.kernel.store.topics import (
     alerts,
     audit,
     cache,
+    cards,
     claims,
     connectors,
     contents,
@@ -104,7 +105,13 @@ class Store(Backed, ABC):
     get_head = read(workflows.get_head)
     list_heads = read(workflows.list_heads)
     list_versions = read(workflows.list_versions)
+    put_in_folder = audited(workflows.put_in_folder)
     delete_workflow = audited(workflows.delete_workflow)
+    list_cards = read(cards.list_cards)
+    count_folders = read(cards.count_folders)
+    card_facts = read(cards.card_facts)
+    short_runs = read(cards.short_runs)
+    count_open = read(cards.count_open)
     put_draft = audited(drafts.put_draft)
     get_draft = read(drafts.get_draft)
     list_drafts = read(drafts.list_drafts)
@@ -119,6 +126,8 @@ class Store(Backed, ABC):
     last_seqs = read(runs.last_seqs)
     list_runs = read(run_lists.list_runs)
     count_runs = read(run_lists.count_runs)
+    count_by_time = read(run_lists.count_by_time)
+    end_of_scan = read(run_lists.end_of_scan)
     list_inputs = read(run_lists.list_inputs)
     output_bytes = read(runs.output_bytes)
     claim = write(claims.claim)

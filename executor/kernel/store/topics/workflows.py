@@ -36,7 +36,7 @@ class VersionRow(Struct, frozen=True):
 
 class WorkflowHead(Struct, frozen=True):
     """A workflow without a document. `version`, `hash` and `created_at_ms` are those of the active version; `newest` is
-    the highest version, `versions` their number."""
+    the highest version, `versions` their number. `changed_by` made it the active one, if that is known."""
 
     name: str
     version: int
@@ -46,6 +46,8 @@ class WorkflowHead(Struct, frozen=True):
     newest: int
     versions: int
     last_run: LastRun | None = None
+    folder: str = ""
+    changed_by: str | None = None
 
 
 class Stored(Struct, frozen=True):
@@ -99,15 +101,17 @@ TAKE_ACTIVE = "UPDATE active_versions SET version = version WHERE workflow = :na
 # Waits for all who begin a run of it (`keep_workflow`), and lets no other begin one.
 TAKE_ALONE = "SELECT 1 FROM active_versions WHERE workflow = :name $take_alone"
 ADD_ACTIVE = """
-INSERT INTO active_versions (workflow, version, since_ms) VALUES (:name, :version, :now)
+INSERT INTO active_versions (workflow, version, since_ms, changed_by) VALUES (:name, :version, :now, :by)
 ON CONFLICT (workflow) DO NOTHING"""
+CHANGE_ACTIVE = """
+UPDATE active_versions SET version = :version, since_ms = :now, changed_by = :by WHERE workflow = :name"""
 TRIES_MAX = 100  # each one that fails is one that another process has stored meanwhile
 # The last run of a workflow is one step into the index `runs_by_workflow`, whatever number of runs there is.
 HEADS = """
 SELECT a.workflow, a.version, w.hash, w.created_at_ms, a.since_ms,
        (SELECT max(version) FROM workflows WHERE name = a.workflow),
        (SELECT count(*) FROM workflows WHERE name = a.workflow),
-       r.id, r.version, r.status, r.created_at_ms, r.finished_at_ms
+       r.id, r.version, r.status, r.created_at_ms, r.finished_at_ms, a.folder, a.changed_by
   FROM active_versions AS a
   JOIN workflows AS w ON w.name = a.workflow AND w.version = a.version
   LEFT JOIN runs AS r ON r.id = (SELECT id FROM run_details $index(runs_by_workflow) WHERE workflow = a.workflow
@@ -136,12 +140,12 @@ async def list_workflows(readers: Readers) -> list[WorkflowRow]:
 async def get_head(readers: Readers, name: str) -> WorkflowHead | None:
     """Return the head, or None if there is no such workflow, or it was deleted."""
     row = await readers.one(HEAD, {"name": name})
-    return None if row is None else _head(row)
+    return None if row is None else head_of(row)
 
 
 async def list_heads(readers: Readers) -> list[WorkflowHead]:
     """Return heads by name. Costs a look into an index for each, however many runs there are."""
-    return [_head(row) for row in await readers.all(ALL_HEADS)]
+    return [head_of(row) for row in await readers.all(ALL_HEADS)]
 
 
 async def list_versions(readers: Readers, name: str, before: int | None = None, limit: int = 200) -> list[VersionRow]:
@@ -152,26 +156,40 @@ async def list_versions(readers: Readers, name: str, before: int | None = None, 
 
 
 def put_workflow(
-    tx: Tx, name: str, document: bytes, hash: str, now_ms: int, declared: Declared | None = None
+    tx: Tx,
+    name: str,
+    document: bytes,
+    hash: str,
+    now_ms: int,
+    declared: Declared | None = None,
+    by: str | None = None,
 ) -> Stored:
     """Store the next version of `name`, or find the existing version with this hash; it is the active one from now
     on. `declared` are the triggers of the document, which replace those of the version that was active; None leaves
-    them."""
+    them. `by`: who stores it."""
     values = {"name": name, "hash": hash, "document": document, "now": now_ms}
     for _ in range(TRIES_MAX):
         if found := tx.fetch_one(WorkflowRow, TAKE_BY_HASH, {"name": name, "hash": hash}):
-            return _make_active(tx, found, False, now_ms, declared)
+            return _make_active(tx, found, False, now_ms, declared, by)
         if added := tx.fetch_one(WorkflowRow, ADD, values):
-            return _make_active(tx, added, True, now_ms, declared)
+            return _make_active(tx, added, True, now_ms, declared, by)
     raise Conflict(f"workflow '{name}' is being stored by many processes at once", hint="store it again")
 
 
-def activate_workflow(tx: Tx, name: str, version: int, now_ms: int, declared: Declared | None = None) -> Stored | None:
+def activate_workflow(
+    tx: Tx, name: str, version: int, now_ms: int, declared: Declared | None = None, by: str | None = None
+) -> Stored | None:
     """As `put_workflow` with the document of `version`. Returns None if there is no such workflow or version."""
     found = tx.fetch_one(WorkflowRow, TAKE_VERSION, {"name": name, "version": version})
     if found is None or _take_active(tx, name) is None:
         return None
-    return _make_active(tx, found, False, now_ms, declared)
+    return _make_active(tx, found, False, now_ms, declared, by)
+
+
+def put_in_folder(tx: Tx, name: str, folder: str) -> bool:
+    """Show the workflow in a folder, '' for none. Returns False if there is no such workflow."""
+    values = {"name": name, "folder": folder}
+    return tx.run("UPDATE active_versions SET folder = :folder WHERE workflow = :name", values) == 1
 
 
 def delete_workflow(tx: Tx, name: str) -> DeletedWorkflow | None:
@@ -192,13 +210,15 @@ def delete_workflow(tx: Tx, name: str) -> DeletedWorkflow | None:
     return DeletedWorkflow(0, schedules, webhooks)
 
 
-def _make_active(tx: Tx, row: WorkflowRow, created: bool, now_ms: int, declared: Declared | None) -> Stored:
-    values = {"name": row.name, "version": row.version, "now": now_ms}
+def _make_active(
+    tx: Tx, row: WorkflowRow, created: bool, now_ms: int, declared: Declared | None, by: str | None
+) -> Stored:
+    values = {"name": row.name, "version": row.version, "now": now_ms, "by": by}
     before = _take_active(tx, row.name)
     if before is None and tx.run(ADD_ACTIVE, values) != 1:
         before = _take_active(tx, row.name)  # another process was first
     if before not in (None, row.version):
-        tx.run("UPDATE active_versions SET version = :version, since_ms = :now WHERE workflow = :name", values)
+        tx.run(CHANGE_ACTIVE, values)
     if declared is not None:
         declared = declared.of_version(row.version)
         put_declared_schedules(tx, row.name, declared.schedules)
@@ -211,6 +231,6 @@ def _take_active(tx: Tx, name: str) -> int | None:
     return int(found[0][0]) if found else None
 
 
-def _head(row: tuple[Any, ...]) -> WorkflowHead:
-    last = None if row[7] is None else LastRun(*row[7:])
-    return WorkflowHead(*(*row[:7], last))
+def head_of(row: tuple[Any, ...]) -> WorkflowHead:
+    last = None if row[7] is None else LastRun(*row[7:12])
+    return WorkflowHead(*(*row[:7], last, *row[12:]))
