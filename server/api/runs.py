@@ -192,8 +192,7 @@ class RunPage(Struct, frozen=True):
 
 
 class RunTimes(Struct, frozen=True):
-    """Runs by the time at which they were created. Part n begins at `since_ms` + n * `width_ms`; each status has a
-    count for each part. `capped`: as in RunPage."""
+    """Counts by status for each part of a time. Part n begins at `since_ms` + n * `width_ms`. `capped`: see RunPage."""
 
     since_ms: int
     width_ms: int
@@ -411,11 +410,9 @@ async def run_times(call: Call, query: RunTimesQuery) -> RunTimes:
         raise BadRequest("until must be after since", code="run_times", hint="both are Unix times in milliseconds")
     width = -(-(query.until - query.since) // query.parts)
     counts: dict[RunStatus, list[int]] = {status: [0] * query.parts for status in get_args(RunStatus)}
-    found = await call.engine.store.count_by_time(query.since, query.until, width, query.workflow)
-    for status, part, count in found:
-        counts[status][part] += count
-    sums = {status: sum(each) for status, each in counts.items()}
-    return RunTimes(query.since, width, counts, capped(sums))
+    for each in await call.engine.store.count_by_time(query.since, query.until, width, query.workflow):
+        counts[each[0]][each[1]] += each[2]
+    return RunTimes(query.since, width, counts, capped({status: sum(each) for status, each in counts.items()}))
 
 
 @route("GET", "/api/runs/{id}", "A run with its nodes, waits and variables", needs="viewer", statuses=(404,))

@@ -1198,8 +1198,7 @@ export interface RunSummary {
   lacks: string | null
 }
 
-/** Runs by the time at which they were created. Part n begins at `since_ms` + n * `width_ms`; each status has a
- * count for each part. `capped`: as in RunPage. */
+/** Counts by status for each part of a time. Part n begins at `since_ms` + n * `width_ms`. `capped`: see RunPage. */
 export interface RunTimes {
   since_ms: number
   width_ms: number

@@ -168,6 +168,9 @@ export interface UiHint {
 /** A block type. `handles` are the fixed ones; see `handlesOf` in document/document.ts. */
 export type BlockSpec = With<api.BlockType, { params: JsonSchema; output: JsonSchema | null }>
 
+export type Card = With<api.Card, { document: Document }>
+export type CardPage = With<api.CardPage, { cards: Card[] }>
+
 export type WorkflowVersion = With<api.WorkflowVersion, { document: Document }>
 
 /** What is being edited. `rev` is the revision for `If-Match`. */

@@ -62,7 +62,7 @@ SELECT status, count(*)
 
 
 class Wanted(Struct, frozen=True):
-    """Conditions on runs: created from `since` on and before `until`; with `text` in their id, idempotency key or error."""
+    """Conditions on runs: created from `since` on and before `until`; `text` in their id, idempotency key or error."""
 
     workflow: str | None = None
     status: str | None = None
