@@ -128,6 +128,15 @@ class Editor:
         self.block(block).click(position={"x": 60, "y": 14})
         expect(self.block(block)).to_have_attribute("data-selected", "true")
 
+    def show_blocks(self, group: str = "Actions") -> None:
+        """Open the palette at one of its groups."""
+        self.page.locator(".palette--rail").get_by_role("button", name=group).click()
+
+    def choose(self, entry: str) -> None:
+        """Choose an entry of the menu of the bar."""
+        self.at("bar-more").click()
+        self.page.get_by_role("menuitem", name=entry).click()
+
     def press(self, keys: str) -> None:
         self.page.keyboard.press(keys)
 

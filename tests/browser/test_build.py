@@ -238,7 +238,7 @@ def test_check_12_tidy_is_tidy_and_stays(editor: Editor) -> None:
     }
     edges = [("start", "each"), ("each", "body", "in1"), ("in1", "in2"), ("start", "a"), ("a", "b"), ("each", "c")]
     editor.open(document(blocks, edges, notes=[{"id": "n", "text": "about b", "at": [48, 112]}]))
-    editor.page.get_by_role("button", name="Tidy").click()
+    editor.choose("Tidy")
     editor.until("window.__app.doc.getState().undo.length === 1")
     editor.press("1")
     doc = editor.doc()
@@ -252,7 +252,7 @@ def test_check_12_tidy_is_tidy_and_stays(editor: Editor) -> None:
     note = box_of(editor.page.locator(".note").first)
     near = outer["b"]
     assert abs(note["y"] - near["y"]) < 400 and abs(note["x"] - near["x"]) < 400
-    editor.page.get_by_role("button", name="Tidy").click()
+    editor.choose("Tidy")
     assert editor.doc() == doc
 
 

@@ -178,6 +178,7 @@ class TestArranging:
 
     def test_b14_a_block_dropped_on_an_edge_is_put_into_it(self, editor: Editor) -> None:
         editor.open(document({"a": value(288, 0, name="A")}, [("start", "a")]))
+        editor.show_blocks()
         line = editor.edge("start", "a").locator(".edge__hit")
         item = editor.page.locator(".palette").get_by_role("button", name="Function").first
         item.drag_to(line, force=True)

@@ -13,6 +13,7 @@ from tests.browser.editor import Editor, document
 
 def test_a_connector_is_added_and_its_form_follows_the_operation(editor: Editor) -> None:
     editor.open(document({}, []))
+    editor.show_blocks("Connectors")
     palette = editor.page.get_by_role("region", name="Connectors")
     expect(palette.get_by_role("button")).to_have_count(9)
     search = editor.page.get_by_label("Find a block type")
@@ -70,6 +71,7 @@ def test_a_service_that_was_added_is_in_the_palette_until_it_is_deleted(editor: 
     page.get_by_role("button", name="Add connector (1)").click()
     expect(page.locator("#connectors > ul").get_by_text("Pets")).to_be_visible()
     editor.open(document({}, []))
+    editor.show_blocks("Connectors")
     expect(page.get_by_role("region", name="Connectors").get_by_role("button")).to_have_count(10)
     page.get_by_label("Find a block type").fill("pets")
     editor.at("palette-connector.pets").click()

@@ -23,6 +23,7 @@ LOOP = document(
 
 def test_the_page_does_not_scroll_after_an_announcement(editor: Editor) -> None:
     editor.open(LOOP)
+    editor.show_blocks()
     editor.at("palette-set").click()
     expect(editor.page.locator("body > [aria-live]")).to_have_text("Set added")
     size = editor.page.evaluate("[document.documentElement.scrollHeight, innerHeight]")
@@ -46,6 +47,7 @@ def test_the_only_loop_does_not_claim_another_of_its_name(editor: Editor) -> Non
 def test_a_block_that_waits_stays_inside_its_loop(editor: Editor) -> None:
     editor.open(LOOP)
     editor.select("loop")
+    editor.show_blocks("People")
     editor.at("palette-approval").click()
     editor.run()
     editor.has_status("approval", "waiting")

@@ -53,7 +53,7 @@ def test_each_page_says_so_and_its_buttons_change_nothing(
         page.goto(path)
         banner(page)
     editor.is_ready("start", "ask")
-    for name in ("Publish", "Tidy", "Run"):
+    for name in ("Publish", "Run"):
         refuses(page, name)
     editor.select("ask")
     before = editor.doc()

@@ -252,7 +252,7 @@ function FirstSteps(): ReactElement | null {
         Drop JSON here or <Link to="/">open an example</Link>
       </p>
       <p>
-        or press <kbd>{keyText('add')}</kbd> to add a block, or drag one from the left.
+        or press <kbd>{keyText('add')}</kbd> to add a block, or choose one at the left.
       </p>
     </div>
   )

@@ -41,9 +41,6 @@ export interface UiState {
 const KEY = 'weft-ui'
 export const NOTHING: Selection = { blocks: [], edges: [], notes: [] }
 
-/** Both panels open would leave the canvas less than half of such a window. */
-const narrow = (): boolean => typeof innerWidth === 'number' && innerWidth < 1180
-
 export const uiStore = createStore<UiState>(() => ({
   selection: NOTHING,
   iter: {},
@@ -54,7 +51,7 @@ export const uiStore = createStore<UiState>(() => ({
   theme: 'system',
   drawer: 'tape',
   minimap: false,
-  panels: { palette: 208, paletteOpen: !narrow(), inspector: 328, json: 480, drawer: 112 },
+  panels: { palette: 208, paletteOpen: false, inspector: 328, json: 480, drawer: 112 },
   ...remembered(),
 }))
 

@@ -1,6 +1,7 @@
-// The block types at the left: drag one onto the canvas, or choose it to add it behind what is selected. Collapses to a rail.
+// The block types at the left: a rail that opens the picker or one of the groups. Opened, a type is dragged onto the canvas, or
+// chosen to be added after what is selected.
 
-import { useRef, useState, type KeyboardEvent, type ReactElement } from 'react'
+import { useEffect, useRef, useState, type KeyboardEvent, type ReactElement } from 'react'
 import { useStore } from 'zustand'
 import { addBlock, fromSelection } from '../../actions/edit'
 import { keyText } from '../../keys'
@@ -9,65 +10,107 @@ import { docStore, specsStore } from '../../state/doc'
 import { setPanels, uiStore } from '../../state/ui'
 import { Button } from '../../ui/Button'
 import { Icon, iconOf } from '../../ui/icons'
-import { grouped, search } from './groups'
-import { BLOCK_MIME } from '../../actions/picker'
-import { remember } from '../../actions/picker'
+import { GROUP_ICONS, grouped, search } from './groups'
+import { BLOCK_MIME, openPicker, remember } from '../../actions/picker'
 import './palette.css'
 
 export default function Palette(): ReactElement {
-  const list = useStore(specsStore, (s) => s.list)
   const open = useStore(uiStore, (s) => s.panels.paletteOpen)
+  const [group, setGroup] = useState<string | null>(null)
+  const show = (name: string | null): void => {
+    setGroup(name)
+    setPanels({ paletteOpen: name !== null })
+  }
+  return open ? <Opened group={group} onClose={() => show(null)} /> : <Rail onOpen={show} />
+}
+
+function Rail({ onOpen }: { onOpen: (group: string) => void }): ReactElement {
+  const list = useStore(specsStore, (s) => s.list)
+  const readonly = useStore(docStore, (s) => s.readonly)
+  return (
+    <nav className="palette palette--rail" aria-label="Blocks">
+      <Button
+        className="palette__add"
+        icon="plus"
+        iconOnly
+        keys={keyText('add')}
+        why={readonly ? 'This workflow cannot be edited here.' : null}
+        onClick={(event) => {
+          const box = event.currentTarget.getBoundingClientRect()
+          openPicker({ mode: 'add', screen: { x: box.right + 8, y: box.top }, from: fromSelection() })
+        }}
+      >
+        Add a block
+      </Button>
+      {grouped(list).map(({ group }) => (
+        <Button
+          key={group}
+          kind="bare"
+          icon={GROUP_ICONS[group] ?? 'block'}
+          iconOnly
+          aria-expanded={false}
+          onClick={() => onOpen(group)}
+        >
+          {group}
+        </Button>
+      ))}
+      <Button
+        kind="bare"
+        className="palette__help"
+        icon="help"
+        iconOnly
+        keys={keyText('shortcuts')}
+        onClick={() => uiStore.setState({ overlay: 'shortcuts' })}
+      >
+        Keyboard shortcuts
+      </Button>
+    </nav>
+  )
+}
+
+/** `group`: the one that is looked for. */
+function Opened({ group: asked, onClose }: { group: string | null; onClose: () => void }): ReactElement {
+  const list = useStore(specsStore, (s) => s.list)
   const readonly = useStore(docStore, (s) => s.readonly)
   const [query, setQuery] = useState('')
   const frame = useRef<HTMLElement>(null)
   const groups = query.trim() ? [{ group: 'Results', specs: search(list, query) }] : grouped(list)
   const first = groups[0]?.specs[0]
+  useEffect(() => {
+    frame.current?.querySelector(`[aria-label="${asked}"]`)?.scrollIntoView({ block: 'start' })
+  }, [asked])
   return (
-    <nav
-      ref={frame}
-      className="palette"
-      aria-label="Blocks"
-      data-open={open}
-      onKeyDown={(event) => move(event, frame.current)}
-    >
+    <nav ref={frame} className="palette" aria-label="Blocks" onKeyDown={(event) => move(event, frame.current)}>
       <div className="palette__top">
-        {open ? (
-          <input
-            type="search"
-            className="palette__search"
-            placeholder={`Add a block   ${keyText('add')}`}
-            aria-label="Find a block type"
-            value={query}
-            autoComplete="off"
-            spellCheck={false}
-            onChange={(event) => setQuery(event.target.value)}
-            onKeyDown={(event) => {
-              if (event.key === 'Enter' && first) {
-                add(first)
-                setQuery('')
-              } else if (event.key === 'Escape' && query) {
-                setQuery('')
-                event.stopPropagation()
-              }
-            }}
-          />
-        ) : null}
-        <Button
-          kind="bare"
-          icon={open ? 'back' : 'chevron'}
-          iconOnly
-          aria-expanded={open}
-          onClick={() => setPanels({ paletteOpen: !open })}
-        >
-          {open ? 'Hide blocks' : 'Show blocks'}
+        <input
+          type="search"
+          className="palette__search"
+          placeholder="Find a block"
+          aria-label="Find a block type"
+          value={query}
+          autoComplete="off"
+          spellCheck={false}
+          onChange={(event) => setQuery(event.target.value)}
+          onKeyDown={(event) => {
+            if (event.key === 'Enter' && first) {
+              add(first)
+              setQuery('')
+            } else if (event.key === 'Escape' && query) {
+              setQuery('')
+              event.stopPropagation()
+            }
+          }}
+        />
+        <Button kind="bare" icon="back" iconOnly aria-expanded onClick={onClose}>
+          Hide blocks
         </Button>
       </div>
       <div className="palette__list">
         {groups.map(({ group, specs }) => (
           <section key={group} className="palette__group" aria-label={group}>
-            {open ? <h2 className="label">{group}</h2> : null}
+            <h2 className="label">{group}</h2>
             {specs.map((spec) => (
-              <Item key={spec.type} spec={spec} open={open} readonly={readonly} />
+              <Item key={spec.type} spec={spec} readonly={readonly} />
             ))}
           </section>
         ))}
@@ -77,14 +120,13 @@ export default function Palette(): ReactElement {
   )
 }
 
-function Item({ spec, open, readonly }: { spec: BlockSpec; open: boolean; readonly: boolean }): ReactElement {
+function Item({ spec, readonly }: { spec: BlockSpec; readonly: boolean }): ReactElement {
   return (
     <button
       type="button"
       className="palette__item"
       data-testid={`palette-${spec.type}`}
-      title={open ? spec.description : `${spec.title}: ${spec.description}`}
-      aria-label={open ? undefined : spec.title}
+      title={spec.description}
       draggable={!readonly}
       aria-disabled={readonly || undefined}
       onDragStart={(event) => {
@@ -93,8 +135,8 @@ function Item({ spec, open, readonly }: { spec: BlockSpec; open: boolean; readon
       }}
       onClick={() => (readonly ? undefined : add(spec))}
     >
-      <Icon name={iconOf(spec.type)} />
-      {open ? <span>{spec.title}</span> : null}
+      <Icon name={iconOf(spec.type, spec.icon)} />
+      <span>{spec.title}</span>
     </button>
   )
 }

@@ -1,6 +1,7 @@
 // How block types are grouped for people, in the palette and the picker.
 
 import type { BlockSpec } from '../../api/types'
+import type { IconName } from '../../ui/icons'
 import { fuzzy } from '../../ui/Listbox'
 
 const GROUPS: Readonly<Record<BlockSpec['category'], string>> = {
@@ -13,6 +14,14 @@ const GROUPS: Readonly<Record<BlockSpec['category'], string>> = {
   annotation: 'Notes',
 }
 const ORDER = ['Triggers', 'Actions', 'Connectors', 'Flow', 'People', 'Notes']
+export const GROUP_ICONS: Readonly<Record<string, IconName>> = {
+  Triggers: 'start',
+  Actions: 'function',
+  Connectors: 'slack',
+  Flow: 'condition',
+  People: 'approval',
+  Notes: 'note',
+}
 /** Within a group the everyday ones come first. */
 const FIRST = [
   'function',

@@ -1,8 +1,7 @@
-// The bar of the editor: the workflow's name, whether it is saved, its versions, and Tidy, JSON, Run.
+// The bar of the editor: the workflow's name, its versions, whether it is saved; and Publish and Run, the only boxes.
 
 import { useEffect, useRef, useState, type ReactElement } from 'react'
 import { useStore } from 'zustand'
-import { tidy } from '../../actions/edit'
 import { cancelRun, runCommand } from '../../canvas/commands'
 import { run } from '../../actions/start'
 import { keyText, type KeyId } from '../../keys'
@@ -25,7 +24,6 @@ export function EditorBar({ id }: { id: string }): ReactElement {
   const readonly = useStore(docStore, (s) => s.readonly)
   const mayNot = useReadOnly()
   const why = mayNot ?? (readonly ? 'This window is too small to edit.' : null)
-  const view = useStore(uiStore, (s) => s.view)
   const tabs = [
     { to: `/w/${id}`, label: 'Edit' },
     { to: `/runs?workflow=${encodeURIComponent(name)}`, label: 'Runs' },
@@ -39,6 +37,7 @@ export function EditorBar({ id }: { id: string }): ReactElement {
           <span className="bar__slash" aria-hidden="true">
             /
           </span>
+          <h1 className="visually-hidden">{name || 'Untitled'}</h1>
           <WorkflowName name={name} readonly={readonly} />
           <VersionMenu />
           <SaveState />
@@ -49,25 +48,18 @@ export function EditorBar({ id }: { id: string }): ReactElement {
           <span data-testid="chip" className="bar__chip">
             <ConnectionChip />
           </span>
-          <Button className="bar__wide" keys={keyText('tidy')} why={why} onClick={tidy}>
-            Tidy
-          </Button>
           <Button
+            kind="bare"
             className="bar__wide"
-            aria-pressed={view === 'outline'}
-            title={keyText('outline')}
-            onClick={() => uiStore.setState({ view: view === 'outline' ? 'canvas' : 'outline' })}
+            icon="search"
+            iconOnly
+            keys={keyText('find')}
+            onClick={() => void runCommand('find', 'edit')}
           >
-            Outline
+            Find and replace
           </Button>
-          <Button
-            className="bar__mid"
-            aria-pressed={view === 'json'}
-            title={keyText('json')}
-            onClick={() => uiStore.setState({ view: view === 'json' ? 'canvas' : 'json' })}
-          >
-            JSON
-          </Button>
+          <UndoButton readonly={readonly} />
+          <More readonly={readonly} why={why} mayNot={mayNot} />
           <Button
             className="bar__mid"
             data-testid="publish"
@@ -77,11 +69,27 @@ export function EditorBar({ id }: { id: string }): ReactElement {
           >
             Publish
           </Button>
-          <More readonly={readonly} why={why} mayNot={mayNot} />
           <RunButton mayNot={mayNot} />
         </>
       }
     />
+  )
+}
+
+function UndoButton({ readonly }: { readonly: boolean }): ReactElement {
+  const some = useStore(docStore, (s) => s.undo.length > 0)
+  return (
+    <Button
+      kind="bare"
+      className="bar__wide"
+      icon="undo"
+      iconOnly
+      keys={keyText('undo')}
+      why={readonly || !some ? 'Nothing to undo' : null}
+      onClick={() => void runCommand('undo', 'edit')}
+    >
+      Undo
+    </Button>
   )
 }
 
@@ -150,8 +158,9 @@ function RunButton({ mayNot }: { mayNot: string | null }): ReactElement {
       ) : null}
       <Button
         kind="primary"
+        icon="play"
         data-testid="run"
-        keys={keyText('run')}
+        title={keyText('run')}
         why={mayNot ?? (empty ? 'Add a block first' : null)}
         onClick={() => void run()}
       >

@@ -53,9 +53,9 @@ export default function TopBar({ left, right, approvals, tabs = TABS }: TopBarPr
   return (
     <>
       <header className="bar">
-        <Link to="/" className="bar__brand">
+        <Link to="/" className="bar__brand" aria-label="weft">
           <Mark />
-          weft
+          {left ? null : 'weft'}
         </Link>
         {left}
         <nav className="bar__tabs" aria-label="Pages">
