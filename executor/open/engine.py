@@ -98,7 +98,7 @@ class Engine:
         self.callbacks = Callbacks(parts, self.waits)
         self.runs = Runs(parts, self.waits, self.workflows)
         self.cards = Cards(parts)
-        self.chats = Chats(parts, self.webhooks, self.runs)
+        self.chats = Chats(parts, self.webhooks, self.runs, self.waits)
         self.lifecycle = Lifecycle(parts, self.runs)
         self.drafts = Drafts(parts, self.runs, self.workflows)
         self.history = History(parts)

@@ -5,12 +5,13 @@ conversation: the id is random, and its stream shows that conversation alone.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import orjson
 from msgspec import Struct
 from starlette.responses import RedirectResponse, Response
 
-from executor.errors import Conflict, InputInvalid, NotFound, WeftError
+from executor.errors import AnswerInvalid, Conflict, InputInvalid, NotFound, WeftError
 from executor.kernel.journal.codec import data_of
 from executor.kernel.store.run_rows import Record
 from executor.service.topics.chats import PERSON, ChatTurn, ChatView, new_conversation, streamed
@@ -21,6 +22,7 @@ from server.http.security import is_cross_site
 from server.http.sse import EventStream
 from server.http.table import Call, Routes, RouteSpec
 from server.pages import chat as pages
+from server.pages.forms import placed_errors, read_form
 from server.pages.html import instead
 from server.ui import Extras
 
@@ -92,20 +94,17 @@ async def show(call: Call, name: str, token: str, conversation: str) -> Response
         turns = await chats.turns(name, token, conversation)
     except WeftError as error:
         return instead(error, "chat")
-    return Json(ChatTurns(turns)) if call.accepts("application/json") else _page(call, chat, turns)
+    return (
+        Json(ChatTurns(turns)) if call.accepts("application/json") else _page(call, chat, turns, call.request.url.path)
+    )
 
 
 @route("POST", _ONE, "Send a message", public=True, body_bytes=BODY_BYTES_MAX, media=_HTML, documented=False)
 async def send(call: Call, name: str, token: str, conversation: str) -> Response:
     """A form post leads back to the page; a script gets JSON."""
-    if call.media_type != "application/x-www-form-urlencoded":
-        raise UnsupportedMedia("This address accepts only the form of its page.", hint="Programs use a webhook.")
     wants_json, chats = call.accepts("application/json"), call.engine.chats
     try:
-        chat = await call.follow_link(chats.find(name, token))
-        call.rates.link_answered(f"{chat.id}\0{call.address}")
-        call.rates.hook_proved(chat.id, "token", call.address)
-        typed = decode_form(await read_bytes(call.request, call.limits))
+        chat, typed = await _typed(call, name, token)
         message = typed.get("message", "").replace("\r\n", "\n").strip()
         n = _number(typed.get("n", "")) or 0
         try:
@@ -113,7 +112,8 @@ async def send(call: Call, name: str, token: str, conversation: str) -> Response
         except (Conflict, InputInvalid) as error:
             if wants_json:
                 raise
-            return _page(call, chat, await chats.turns(name, token, conversation), message, error)
+            turns = await chats.turns(name, token, conversation)
+            return _page(call, chat, turns, call.request.url.path, typed=message, error=error)
     except WeftError as error:
         if wants_json:
             raise
@@ -142,13 +142,77 @@ async def stream(call: Call, name: str, token: str, conversation: str, n: str) -
     return EventStream(call.engine, call.streams, row, 0, {}, encode=ChatFrames(streamed(plan)), so_far=True)
 
 
+@route(
+    "POST",
+    f"{_ONE}/{{n}}/answer",
+    "Answer a question",
+    public=True,
+    body_bytes=BODY_BYTES_MAX,
+    media=_HTML,
+    documented=False,
+)
+async def answer(call: Call, name: str, token: str, conversation: str, n: str) -> Response:
+    """Answer a question that the visitor of the chat may answer. A form post leads back to the page; a script gets
+    JSON."""
+    wants_json, chats = call.accepts("application/json"), call.engine.chats
+    here, number = call.request.url.path.rsplit("/", 2)[0], _number(n) or 0
+    try:
+        chat, typed = await _typed(call, name, token)
+        question = await chats.question(name, token, conversation, number, typed.get("wait", ""))
+        fields, errors = read_form(question.schema, typed)
+        try:
+            if errors:
+                raise AnswerInvalid("Check the marked fields.", code="fields_invalid", pointer="/fields")
+            await chats.answer(name, token, conversation, number, question.wait, fields, typed.get("action") or None)
+        except AnswerInvalid as error:
+            if wants_json:
+                raise
+            at_field = errors or placed_errors(question.schema, error)[0]
+            turns = await chats.turns(name, token, conversation)
+            return _page(call, chat, turns, here, error=error, wrong={question.wait: at_field})
+        except Conflict:  # it was answered, or is over: the page shows it
+            if wants_json:
+                raise
+    except WeftError as error:
+        if wants_json:
+            raise
+        return instead(error, "chat")
+    return Json(ChatSent(number), 202) if wants_json else RedirectResponse(here, 303)
+
+
+@route(
+    "POST",
+    f"{_ONE}/{{n}}/stop",
+    "Stop an answer",
+    public=True,
+    body_bytes=BODY_BYTES_MAX,
+    media=_HTML,
+    documented=False,
+)
+async def stop(call: Call, name: str, token: str, conversation: str, n: str) -> Response:
+    """Cancel the run of a message. Its cleanup runs as for any cancelled run."""
+    if is_cross_site(call.request.headers):
+        raise CrossSite()
+    await call.follow_link(call.engine.chats.find(name, token))
+    number = _number(n) or 0
+    await call.engine.chats.stop(name, token, conversation, number)
+    return Json(ChatSent(number), 202)
+
+
+async def _typed(call: Call, name: str, token: str) -> tuple[ChatView, dict[str, str]]:
+    """The chat, and the fields of a form post to it, which counts against its rates."""
+    if call.media_type != "application/x-www-form-urlencoded":
+        raise UnsupportedMedia("This address accepts only the form of its page.", hint="Programs use a webhook.")
+    chat = await call.follow_link(call.engine.chats.find(name, token))
+    call.rates.link_answered(f"{chat.id}\0{call.address}")
+    call.rates.hook_proved(chat.id, "token", call.address)
+    return chat, decode_form(await read_bytes(call.request, call.limits))
+
+
 def _number(text: str) -> int | None:
     return int(text) if text.isascii() and text.isdecimal() and len(text) <= 6 else None
 
 
-def _page(
-    call: Call, chat: ChatView, turns: Sequence[ChatTurn], typed: str = "", error: WeftError | None = None
-) -> Response:
-    another = call.request.url.path.rpartition("/")[0]
+def _page(call: Call, chat: ChatView, turns: Sequence[ChatTurn], here: str, **more: Any) -> Response:
     extras, read_only = Extras(fonts=call.extras.fonts), call.settings.read_only
-    return pages.show(chat, turns, another=another, typed=typed, error=error, extras=extras, read_only=read_only)
+    return pages.show(chat, turns, here=here, extras=extras, read_only=read_only, **more)

@@ -46,7 +46,7 @@ async def show(call: Call, token: str) -> PublicWait | Response:
         return entry.sign_in(provider=call.provider)
     if wait.status != "pending":
         return pages.closed(wait, 200, call.extras)
-    return pages.ask(wait, extras=call.extras, read_only=call.settings.read_only)
+    return await _ask(call, wait, read_only=call.settings.read_only)
 
 
 @route("GET", "/api/resume/{token}", _SHOW, public=True, statuses=(404, 429))
@@ -98,20 +98,24 @@ async def _answer_form(call: Call, token: str) -> Response:
     typed = await posted(call, files, token)
     fields, errors = read_form(wait.schema, typed)
     if errors:
-        return pages.ask(wait, typed=typed, errors=errors, extras=extras)
+        return await _ask(call, wait, typed=typed, errors=errors)
     action = typed.get("action") or None
     try:
         answered = await _record(call, token, wait, fields, action, typed.get("by", "").strip()[:200] or None)
     except SignInRequired:
         return entry.sign_in(provider=call.provider)
     except NotYours as error:
-        return pages.ask(wait, typed=typed, error=error.message, extras=extras)
+        return await _ask(call, wait, typed=typed, error=error.message)
     except AnswerInvalid as error:
         at_field, on_top = placed_errors(wait.schema, error)
-        return pages.ask(wait, typed=typed, errors=at_field, error=on_top, extras=extras)
+        return await _ask(call, wait, typed=typed, errors=at_field, error=on_top)
     except Conflict:
         return pages.closed(await call.engine.waits.find(token), 409, extras)
     return pages.thanks(answered, action, extras)
+
+
+async def _ask(call: Call, wait: WaitView, **more: Any) -> Response:
+    return pages.ask(wait, await call.engine.waits.background(wait), extras=call.extras, **more)
 
 
 async def _is_closed_to(call: Call, wait: WaitView) -> bool:

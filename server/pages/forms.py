@@ -305,4 +305,4 @@ def submitted(form: FormView, run: RunView, extras: Extras | None = None) -> Res
 
 def _sheet(form: FormView, *main: Any, status: int, extras: Extras | None) -> Response:
     content: Html = join(el("h1", form.title), *main)
-    return page(form.title, content, status=status, chrome=False, extras=extras)
+    return page(form.title, content, status=status, frame="letter", extras=extras)

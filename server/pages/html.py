@@ -63,12 +63,14 @@ def page(
     title: str,
     *main: Any,
     status: int = 200,
-    chrome: bool = True,
+    frame: Literal["plain", "letter", "talk"] = "plain",
+    aside: Html | None = None,
     script: str | None = None,
     extras: Extras | None = None,
 ) -> Response:
-    """A whole document. `chrome`: with the header and its link to the editor, else a sheet of its own, for people who
-    follow a link; `script` is the address of its script; `extras` are the parts that the interface adds."""
+    """A whole document. `frame`: plain has the header with its link to the editor; a letter is a sheet of its own for
+    people who follow a link, with `aside` beside it; a talk fills the window. `script` is the address of its script;
+    `extras` are the parts that the interface adds."""
     added, fonts = extras or Extras()
     whole = markup(
         _WHOLE,
@@ -76,7 +78,7 @@ def page(
         el("link", rel="stylesheet", href=fonts) if fonts else None,
         el("script", src=script, defer=True) if script else None,
         el("script", src=added, type="module") if added else None,
-        markup(_CHROME if chrome else _LETTER, main),
+        markup(_FRAMES[frame], main, aside),
     )
     return Response(whole, status, media_type="text/html; charset=utf-8")
 
@@ -90,9 +92,19 @@ _WHOLE = """<!doctype html>
 <link rel="icon" href="/static/favicon.svg" type="image/svg+xml">
 {}<link rel="stylesheet" href="/static/weft.css">{}{}
 </head>{}</html>"""
-_CHROME = """<body><header class="banner"><a href="/" class="mark">weft</a></header><main>{}</main></body>"""
-_LETTER = """<body class="letter"><header class="letterhead"><span class="mark">
-<img src="/static/favicon.svg" alt="" width="20" height="20">weft</span></header><main class="sheet">{}</main></body>"""
+# Three warps of ink and two wefts of plum, as `web/src/ui/Mark.tsx` draws it.
+_MARK = """<svg class="woven" width="20" height="20" viewBox="0 0 20 20" aria-hidden="true"><path class="warp"
+d="M4.5 2v16M10 2v16M15.5 2v16"/><path class="weft" d="M1.6 7h16.8M1.6 13h16.8"/><path class="gap"
+d="M2.2 7h4.6M13.2 7h4.6M7.7 13h4.6M10 4.7v4.6M4.5 10.7v4.6M15.5 10.7v4.6"/><path class="weft flat"
+d="M2.1 7h4.8M13.1 7h4.8M7.6 13h4.8"/><path class="warp flat" d="M10 4.6v4.8M4.5 10.6v4.8M15.5 10.6v4.8"/></svg>"""
+MARK = Html(_MARK)
+_FRAMES: dict[str, LiteralString] = {
+    "plain": f"""<body><header class="banner"><a href="/" class="mark">{_MARK}weft</a></header>
+<main>{{}}</main>{{}}</body>""",
+    "letter": f"""<body class="letter"><div class="desk">
+<main class="sheet"><span class="signet">{_MARK}</span>{{}}</main>{{}}</div></body>""",
+    "talk": """<body class="talk">{}{}</body>""",
+}
 
 
 def moment(at_ms: int | None) -> Html:
@@ -153,6 +165,12 @@ def as_json(value: Any) -> str:
     return orjson.dumps(value, default=str, option=orjson.OPT_INDENT_2 | orjson.OPT_NON_STR_KEYS).decode()
 
 
+def as_words(action: str) -> str:
+    """`ask_again` -> `Ask again`."""
+    words = action.replace("_", " ").replace("-", " ").strip()
+    return words[:1].upper() + words[1:] if words else action
+
+
 Kind = Literal["form", "chat"]
 _SENT = {"form": "submissions", "chat": "messages"}
 
@@ -179,4 +197,4 @@ def read_only() -> Html:
 
 
 def _page(status: int, title: str, text: str, heading: str = "") -> Response:
-    return page(title, el("h1", heading or title), el("p", text), status=status, chrome=False)
+    return page(title, el("h1", heading or title), el("p", text), status=status, frame="letter")

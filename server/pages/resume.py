@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
 from starlette.responses import Response
 
+from executor.service.topics.waits import Background
 from executor.service.views import WaitView
 from server.pages import html as instead
 from server.pages.forms import encoding_of, form_fields, schema_fields
-from server.pages.html import Html, el, join, markup, moment, page, value_view
+from server.pages.html import Html, as_words, el, join, markup, moment, page, value_view
 from server.ui import Extras
 
 _LOST: dict[str | None, str] = {"retry": "Run it again", "done": "Mark as done", "fail": "Mark as failed"}
@@ -24,6 +26,7 @@ _NAME = """<div class="field"><label for="by">Your name<span class="quiet"> (opt
 
 def ask(
     wait: WaitView,
+    background: Background,
     *,
     typed: Mapping[str, str] | None = None,
     errors: Mapping[str, str] | None = None,
@@ -41,27 +44,27 @@ def ask(
         "form",
         form_fields(wait.schema, typed, errors),
         name,
-        el("div", *_buttons(wait), class_="actions"),
+        el("div", *_buttons(wait, background), class_="answers"),
         method="post",
         enctype=encoding_of(wait.schema),
     )
-    once = el("p", "This link accepts one answer. Opening it changes nothing.", class_="quiet once")
     return page(
         _title(wait),
-        el("p", wait.workflow, class_="eyebrow"),
+        _asker(wait, background),
         el("h1", _title(wait)),
-        _facts(wait),
         trouble,
         _asked(wait),
-        *((instead.read_only(),) if read_only else (form, once)),
+        instead.read_only() if read_only else form,
+        _foot(wait, background),
         status=422 if wrong else 200,
-        chrome=False,
+        frame="letter",
+        aside=_way(wait, background),
         extras=extras,
     )
 
 
 def thanks(wait: WaitView, action: str | None, extras: Extras | None = None) -> Response:
-    answer = f"answer “{_words(action)}”" if action else "answer"
+    answer = f"answer “{as_words(action)}”" if action else "answer"
     said = f"Thank you. Your {answer} was recorded."
     return _closed(wait, said, 200, extras)
 
@@ -84,7 +87,7 @@ def unknown() -> Response:
         el("h1", "Unknown link"),
         el("p", "The link may be incomplete or belong to another server. Ask the sender for a new one."),
         status=404,
-        chrome=False,
+        frame="letter",
     )
 
 
@@ -92,29 +95,61 @@ def _closed(wait: WaitView, said: str, status: int, extras: Extras | None) -> Re
     answer = wait.response if isinstance(wait.response, dict) else None
     shown = {_label(wait.schema, name): value for name, value in (answer or {}).items() if name not in _SAID}
     if action := (answer or {}).get("action"):
-        shown = {"Answer": _words(str(action)), **shown}
+        shown = {"Answer": as_words(str(action)), **shown}
     details = join(
         el("p", "Recorded ", moment(wait.answered_at_ms), ".", class_="quiet") if wait.answered_at_ms else None,
         value_view(shown) if shown else None,
     )
     return page(
         _title(wait),
-        el("p", wait.workflow, class_="eyebrow"),
+        el("p", wait.workflow, class_="quiet"),
         el("h1", _title(wait)),
         el("p", said, class_="notice" if wait.status == "answered" else "notice off", role="status"),
         details,
         status=status,
-        chrome=False,
+        frame="letter",
         extras=extras,
     )
 
 
-def _facts(wait: WaitView) -> Html:
-    who = wait.workflow if wait.label == _title(wait) else f"{wait.workflow}, {wait.label}"
-    rows: list[tuple[str, Any]] = [("Asked by", who), ("Asked", moment(wait.opened_at_ms))]
-    if wait.expires_at_ms:
-        rows.append(("Expires", moment(wait.expires_at_ms)))
-    return el("dl", *[el("div", el("dt", name), el("dd", value)) for name, value in rows], class_="facts")
+def _asker(wait: WaitView, background: Background) -> Html:
+    """The sender of the question: a person or the workflow, and the time."""
+    name = (background.starter or "").partition(":")[2] or wait.workflow
+    initials = "".join(part[0] for part in re.findall(r"[^\W_]+", name)[:2]).upper() or "?"
+    where = None if name == wait.workflow else f"{wait.workflow}. "
+    return el(
+        "header",
+        el("span", initials, class_="who", aria_hidden="true"),
+        el("div", el("p", el("b", name), " asks you"), el("p", where, moment(wait.opened_at_ms), class_="quiet")),
+        class_="asker",
+    )
+
+
+def _foot(wait: WaitView, background: Background) -> Html:
+    """The deadline, what happens after it, and what the link is."""
+    late = background.on_expire
+    until = wait.expires_at_ms and el("span", "Open until ", moment(wait.expires_at_ms), class_="deadline")
+    then = f"After that it counts as {as_words(late)}." if late in wait.actions else None
+    once = "This link accepts one answer. Opening it changes nothing."
+    return el("footer", until or None, el("span", then and f"{then} ", once), class_="foot")
+
+
+def _way(wait: WaitView, background: Background) -> Html:
+    """The way that the question has come, and where the decision leads."""
+    starter = background.starter and f", {background.starter.partition(':')[2] or background.starter}"
+    points = [el("li", background.trigger, el("small", moment(background.started_at_ms), starter), class_="done")]
+    points += [el("li", name, class_="done") for name in background.before if name != background.trigger]
+    points.append(el("li", el("b", "You decide"), class_="here"))
+    names = dict.fromkeys(name for action in wait.actions or ("out",) for name in background.after.get(action, ()))
+    points += [el("li", name, el("small", _when(wait, background, name))) for name in list(names)[:5]]
+    return el(
+        "aside", el("h2", "Where this question comes from"), el("ol", *points), class_="way", aria_label="Background"
+    )
+
+
+def _when(wait: WaitView, background: Background, name: str) -> str | None:
+    ways = [as_words(action) for action in wait.actions if name in background.after.get(action, ())]
+    return None if len(ways) == len(wait.actions) else f"only after {' or '.join(ways)}"
 
 
 def _label(schema: Any, name: str) -> str:
@@ -138,25 +173,26 @@ def _asked(wait: WaitView) -> Html:
     )
 
 
-def _buttons(wait: WaitView) -> list[Html]:
+def _buttons(wait: WaitView, background: Background) -> list[Html]:
+    """A row for each button, with what it does beside it: in the author's words, else the names of what follows."""
     actions: list[Any] = list(wait.actions) or [None]
     request = wait.request if isinstance(wait.request, dict) else {}
+    given = request.get("outcomes")
+    outcomes = given if isinstance(given, dict) else {}
     # A lost attempt has no usual answer, so each button names its effect.
     words = _LOST if wait.kind == "attention" else {None: str(request.get("submit") or "Send")}
-    return [
-        el(
+    rows = []
+    for position, action in enumerate(actions):
+        follows = background.after.get(action or "out", ())
+        outcome = outcomes.get(action) or (follows and f"Continues with {' and '.join(follows)}.") or None
+        button = el(
             "button",
-            words.get(action) or _words(action),
+            words.get(action) or as_words(action),
             type="submit",
             name="action" if action else None,
             value=action,
             class_="primary" if position == 0 and wait.kind != "attention" else None,
+            aria_describedby=f"outcome.{position}" if outcome else None,
         )
-        for position, action in enumerate(actions)
-    ]
-
-
-def _words(action: str) -> str:
-    """`ask_again` -> `Ask again`."""
-    words = action.replace("_", " ").replace("-", " ").strip()
-    return words[:1].upper() + words[1:] if words else action
+        rows.append(el("div", button, outcome and el("span", outcome, id=f"outcome.{position}")))
+    return rows

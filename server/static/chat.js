@@ -1,70 +1,60 @@
-// A chat page: sends a message without loading the page again, and shows the answer while it is written. What it shows at the end is what the
-// server has: it asks for the conversation then, and after each lost connection.
+// A chat page: sends messages and answers without loading the page again, and shows the answer while it is written. What it shows at the end
+// is the page that the server makes: it asks for it then, after each question, and after each lost connection.
 "use strict";
 
-const here = location.pathname;
+const here = location.pathname.replace(/\/\d+\/answer$/, "");
 const log = document.getElementById("log");
 const form = document.getElementById("chat");
 const box = document.getElementById("message");
 const number = document.getElementById("n");
 const send = document.getElementById("send");
+const stop = document.getElementById("stop");
 const problem = document.getElementById("problem");
 const said = document.getElementById("said"); // for screen readers: whole answers, not each piece
 const AGAIN_MS = 2000;
 const WORDS = {
   working: "The answer is being written.",
   waiting: "A person has to agree before the answer continues.",
-  failed: "There is no answer to this message. Send it again, or try later.",
   lost: "The connection is lost. It is tried again.",
 };
 let source = null;
 let later = 0;
+let asked = 0; // questions of the answer under way that the page has
 
-function element(tag, className, text) {
-  const made = document.createElement(tag);
-  made.className = className;
-  made.textContent = text;
-  return made;
-}
+const isOpen = (answer) => answer?.dataset.state === "working" || answer?.dataset.state === "waiting";
+const lastAnswer = () => [...log.querySelectorAll(".answer")].at(-1);
 
-function item(className, who, text, kind) {
-  const made = element("li", className, "");
-  made.append(element("span", "who", who), element("p", kind, text));
-  return made;
-}
-
-function show(turns) {
-  const items = turns.flatMap((turn) => {
-    const failed = turn.state === "failed";
-    const answer = item("answer", "Answer", turn.answer ?? WORDS[turn.state], turn.answer ? "text" : failed ? "text err" : "text quiet");
-    answer.dataset.n = turn.n;
-    answer.dataset.state = turn.state;
-    return [item("asked", "You", turn.message, "text"), answer];
-  });
-  log.replaceChildren(...items);
-  const last = turns.at(-1);
-  number.value = last ? last.n + 1 : 1;
-  open(last && (last.state === "working" || last.state === "waiting") ? last.n : null);
+/** Shows the messages of a page of the server. */
+function show(page) {
+  log.replaceChildren(...page.getElementById("log").children);
+  number.value = page.getElementById("n").value;
+  localTimes();
+  const last = lastAnswer();
+  open(isOpen(last) ? last : null);
   return last;
 }
 
-/** Whether an answer is under way, and of which message. */
-function open(n) {
+/** Follows the answer under way, if there is one. */
+function open(answer) {
   if (source) source.close();
   source = null;
   clearTimeout(later);
-  send.disabled = n !== null;
-  log.setAttribute("aria-busy", String(n !== null));
-  if (n === null) return;
-  const answer = log.querySelector(`[data-n="${n}"]`);
+  send.hidden = answer !== null;
+  stop.hidden = answer === null;
+  log.setAttribute("aria-busy", String(answer !== null));
+  if (answer === null) return;
   const text = answer.querySelector("p");
   let written = "";
+  let waits = 0;
+  asked = Math.max(asked, Number(answer.dataset.asked));
   const write = (words, state) => {
     text.textContent = words;
     text.className = written && words === written ? "text" : "text quiet";
     answer.dataset.state = state;
+    answer.hidden = false;
+    answer.toggleAttribute("data-writing", words === written);
   };
-  source = new EventSource(`${here}/${n}/events`);
+  source = new EventSource(`${here}/${answer.dataset.n}/events`);
   source.addEventListener("begin", () => {
     written = "";
     write(WORDS.working, "working");
@@ -75,8 +65,14 @@ function open(n) {
     follow();
   });
   source.addEventListener("waiting", () => {
-    write(WORDS.waiting, "waiting");
-    said.textContent = WORDS.waiting;
+    waits += 1;
+    if (waits > asked) {
+      asked = waits; // it may be a question to the visitor: the server's page shows it
+      return void load();
+    }
+    if (log.querySelector(".question")) answer.hidden = true;
+    else write(WORDS.waiting, "waiting");
+    said.textContent = log.querySelector(".question h2")?.textContent ?? WORDS.waiting;
   });
   source.addEventListener("working", () => write(WORDS.working, "working"));
   source.addEventListener("end", () => load());
@@ -96,11 +92,14 @@ function again() {
 async function load() {
   if (source) source.close();
   try {
-    const response = await fetch(here, { headers: { Accept: "application/json" }, cache: "no-store" });
+    const response = await fetch(here, { headers: { Accept: "text/html" }, cache: "no-store" });
     if (!response.ok) throw new Error(response.statusText);
-    const last = show((await response.json()).turns);
-    if (last && last.state === "answered") said.textContent = `Answer: ${last.answer}`;
-    if (last && last.state === "failed") said.textContent = WORDS.failed;
+    const last = show(new DOMParser().parseFromString(await response.text(), "text/html"));
+    if (last && !isOpen(last)) {
+      asked = 0;
+      const words = last.querySelector("p").textContent;
+      said.textContent = last.dataset.state === "answered" ? `Answer: ${words}` : words;
+    }
     follow();
   } catch {
     again();
@@ -110,7 +109,14 @@ async function load() {
 /** The end of the conversation stays in view, unless the reader has scrolled up. */
 function follow() {
   const left = document.documentElement.scrollHeight - innerHeight - scrollY;
-  if (left < 400) form.scrollIntoView({ block: "end" });
+  if (left < 400) scrollTo({ top: document.documentElement.scrollHeight });
+}
+
+function localTimes() {
+  for (const time of log.querySelectorAll("time[datetime]:not([title])")) {
+    time.title = time.textContent;
+    time.textContent = new Date(time.dateTime).toLocaleString(undefined, { dateStyle: "medium", timeStyle: "short" });
+  }
 }
 
 function tell(text) {
@@ -118,28 +124,30 @@ function tell(text) {
   problem.hidden = text === "";
 }
 
-async function say() {
-  const message = box.value.trim();
-  if (!message || send.disabled) return;
-  send.disabled = true;
+/** Sends a form of this page. Returns whether the server accepted it; else the reason is shown. */
+async function post(to, body) {
   tell("");
   try {
-    const response = await fetch(here, {
-      method: "POST",
-      headers: { Accept: "application/json" },
-      body: new URLSearchParams({ message, n: number.value }),
-    });
-    if (!response.ok) {
-      const answer = await response.json().catch(() => ({}));
-      if (response.status === 409) await load();
-      throw new Error([answer.detail, answer.hint].filter(Boolean).join(" ") || "The message was not sent. Try again.");
-    }
+    const response = await fetch(to, { method: "POST", headers: { Accept: "application/json" }, body: new URLSearchParams(body) });
+    if (response.ok) return true;
+    const answer = await response.json().catch(() => ({}));
+    if (response.status === 409) await load();
+    tell([answer.detail, answer.hint].filter(Boolean).join(" ") || "The message was not sent. Try again.");
+  } catch {
+    tell("The server cannot be reached. The message was not sent; try again.");
+  }
+  return false;
+}
+
+async function say() {
+  const message = box.value.trim();
+  if (!message || send.disabled || send.hidden) return;
+  send.disabled = true;
+  if (await post(here, { message, n: number.value })) {
     box.value = "";
     await load();
-  } catch (error) {
-    tell(error instanceof TypeError ? "The server cannot be reached. The message was not sent; try again." : error.message);
-    if (source === null) send.disabled = false;
   }
+  send.disabled = false;
   box.focus();
 }
 
@@ -152,8 +160,26 @@ box.addEventListener("keydown", (event) => {
   event.preventDefault();
   say();
 });
+stop.addEventListener("click", async () => {
+  stop.disabled = true;
+  const last = lastAnswer();
+  if (isOpen(last)) await post(`${here}/${last.dataset.n}/stop`, {});
+  stop.disabled = false;
+  box.focus();
+});
+log.addEventListener("submit", async (event) => {
+  const one = event.target;
+  event.preventDefault();
+  if (!one.reportValidity()) return;
+  const buttons = one.querySelectorAll("button");
+  const filled = new FormData(one, event.submitter); // read first: a disabled button is no part of it
+  for (const button of buttons) button.disabled = true;
+  if (await post(one.getAttribute("action"), filled)) await load();
+  else for (const button of buttons) button.disabled = false;
+});
 
 for (const each of document.querySelectorAll(".scripted")) each.hidden = false;
-const last = log.querySelector("li:last-child");
-if (last && (last.dataset.state === "working" || last.dataset.state === "waiting")) open(Number(last.dataset.n));
-follow();
+localTimes();
+const last = lastAnswer();
+if (isOpen(last)) open(last);
+scrollTo({ top: document.documentElement.scrollHeight });

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -64,7 +65,8 @@ def test_an_answer_is_read_while_it_is_written(servers: Servers, contexts: Conte
         say(phone, "Which tea has no caffeine?")
         expect(answer(phone, 1)).to_contain_text("Rooibos")
         expect(answer(phone, 1)).to_have_attribute("data-state", "working")
-        expect(phone.get_by_role("button", name="Send")).to_be_disabled()
+        expect(phone.get_by_role("button", name="Stop")).to_be_visible()
+        expect(phone.get_by_role("button", name="Send")).to_be_hidden()
         expect(answer(phone, 1)).to_contain_text(TEAS)
         expect(answer(phone, 1)).to_have_attribute("data-state", "answered")
         expect(phone.get_by_role("status")).to_have_text(f"Answer: {TEAS}")
@@ -73,11 +75,43 @@ def test_an_answer_is_read_while_it_is_written(servers: Servers, contexts: Conte
         expect(answer(phone, 2)).to_contain_text("peppermint is the cheaper one.")
         expect(answer(phone, 2)).to_have_attribute("data-state", "answered")
         phone.reload()
-        expect(phone.locator("#log li")).to_have_count(4)
+        expect(phone.locator("#log li:not(.time)")).to_have_count(4)
         expect(answer(phone, 1)).to_contain_text(TEAS)
         phone.get_by_role("link", name="New conversation").click()
         expect(phone.locator("#log li")).to_have_count(0)
         see_the_memory(Editor(contexts(server.url).page(), server.url))
+
+
+def test_a_question_is_answered_in_the_conversation(servers: Servers, contexts: Contexts) -> None:
+    """By its visitor, on a phone: the question is a bubble with buttons, and one line after that; Stop ends a run."""
+    server = servers()
+    ask = {"title": "Pay 20 EUR back?", "text": "It arrives in two days.", "by": ["chat"]}
+    document = {
+        "format": "weft/1",
+        "name": "chat",
+        "blocks": {
+            "chat": {"type": "chat_trigger", "params": {"title": "Support"}},
+            "ask": {"type": "approval", "params": ask},
+            "done": {"type": "response", "params": {"body": "It is paid."}},
+        },
+        "edges": [{"source": "chat", "target": "ask"}, {"source": "ask", "handle": "approve", "target": "done"}],
+    }
+    phone = contexts(server.url, viewport={"width": 390, "height": 844}, has_touch=True, is_mobile=True).page()
+    phone.goto(path_of(Api(server.url), document))
+    say(phone, "I want it back")
+    question = phone.locator("#log .question")
+    expect(question.get_by_role("heading")).to_have_text("Pay 20 EUR back?")
+    expect(answer(phone, 1)).to_be_hidden()
+    assert phone.evaluate("document.documentElement.scrollWidth <= innerWidth"), "it scrolls sideways"
+    question.get_by_role("button", name="Approve").tap()
+    expect(answer(phone, 1)).to_have_text(re.compile("It is paid."))
+    expect(phone.locator("#log .folded")).to_have_text("Pay 20 EUR back? Approve")
+    expect(question).to_have_count(0)
+    say(phone, "And again")
+    expect(question).to_be_visible()
+    phone.get_by_role("button", name="Stop").tap()
+    expect(answer(phone, 2)).to_contain_text("This answer was stopped.")
+    expect(phone.get_by_role("button", name="Send")).to_be_visible()
 
 
 def see_the_memory(editor: Editor) -> None:
@@ -129,7 +163,7 @@ def test_a_chat_survives_a_crash_in_the_middle_of_an_answer(
         servers(WEFT_MODEL_DEV=url, WEFT_PORT=str(urlsplit(server.url).port), WEFT_LEASE_MS="2000")
         expect(answer(page, 1)).to_have_attribute("data-state", "answered")
         expect(answer(page, 1)).to_contain_text(TEAS)
-        expect(page.locator("#log li")).to_have_count(2)
+        expect(page.locator("#log li:not(.time)")).to_have_count(2)
         say(page, "Which of them is cheaper?")
         expect(answer(page, 2)).to_contain_text("Of the two that I named")
 

@@ -15,12 +15,11 @@ from executor.blocks.types.params import (
     invalid,
     param,
 )
-from executor.blocks.types.question import ADDRESSES, ANSWERED, Question, answer_schema
+from executor.blocks.types.question import ADDRESSES, ANSWERED, BY, BY_PATTERN, Question, answer_schema
 from executor.kernel.handler.base import Context, Suspend
 
 _ACTIONS = ("approve", "reject")
 _ENDS = ("fail", "continue", "skip")
-BY_PATTERN = r"^(user:[a-z0-9][a-z0-9._@-]{0,99}|role:(viewer|approver|editor|admin))$"
 _ANSWERED: dict[str, Any] = {
     "action": {"type": "string"},
     **ANSWERED,
@@ -39,6 +38,14 @@ class _Params(Question):
         uniqueItems=True,
         maxItems=20,
     )
+    outcomes: Any = param(
+        "What each button does",
+        "One sentence for each button, shown beside it. Without one the page names the blocks that follow.",
+        order=6,
+        widget="keyvalues",
+        type="object",
+        additionalProperties={"type": "string"},
+    )
     expires_in_s: float | None = EXPIRES_IN_S
     on_expire: str = param(
         "When it expires",
@@ -47,16 +54,7 @@ class _Params(Question):
         order=9,
         titles=EXPIRE_TITLES,
     )
-    by: list[Any] | None = param(
-        "Who may answer",
-        'Users and roles, such as "user:ada", or "role:approver" and all roles above. They sign in '
-        "to answer. Without any, the link is enough.",
-        order=12,
-        advanced=True,
-        items={"type": "string", "pattern": BY_PATTERN},
-        uniqueItems=True,
-        maxItems=50,
-    )
+    by: list[Any] | None = BY
     not_starter: Any = param(  # not read as a boolean: what is neither true nor false must not open the door
         "Not who started the run",
         "Someone else must answer. They sign in to do so.",
@@ -103,6 +101,12 @@ def _check(params: Params) -> tuple[Finding, ...]:
         for position, action in enumerate(_fail_on(params))
         if action not in actions
     ]
+    outcomes = params.get("outcomes")
+    found += [
+        Finding("param_invalid", f"/outcomes/{action}", f'"{action[:80]}" is not a button of this block.', hint)
+        for action in (outcomes if isinstance(outcomes, dict) else ())
+        if action not in actions
+    ]
     on_expire: Any = params.get("on_expire")
     if _is_id(on_expire) and on_expire not in (*_ENDS, *actions):
         message = f'"{on_expire[:80]}" is not a button of this block, and not fail, continue or skip.'
@@ -113,7 +117,7 @@ def _check(params: Params) -> tuple[Finding, ...]:
 def _answerers(params: _Params) -> dict[str, Any]:
     by = params.by or []
     if not all(isinstance(each, str) and re.fullmatch(BY_PATTERN, each) for each in by):
-        raise invalid("by must be a list of users and roles", hint='such as ["user:ada", "role:approver"]')
+        raise invalid("by must be a list of users and roles", hint='such as ["user:ada", "role:approver", "chat"]')
     if not isinstance(params.not_starter, bool):
         raise invalid(f"not_starter must be true or false, not {str(params.not_starter)[:80]!r}")
     return ({"by": by} if by else {}) | ({"not_starter": True} if params.not_starter else {})
@@ -153,6 +157,8 @@ class Approval:
         if on_expire in fail_on:
             on_expire = "fail"
         request = params.shown(ctx.name) | {"actions": list(actions)} | _answerers(params)
+        if isinstance(params.outcomes, dict):
+            request |= {"outcomes": {action: str(text) for action, text in params.outcomes.items() if text is not None}}
         return Suspend(
             "approval" if actions else "form",
             request=request | {"fail_on": fail_on} if fail_on else request,

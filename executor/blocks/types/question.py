@@ -18,6 +18,17 @@ ANSWERED: dict[str, Any] = {
 }
 NOTIFIED_MAX = 50  # mail addresses of one wait
 ADDRESSES = ("/notify/email",)
+BY_PATTERN = r"^(chat|user:[a-z0-9][a-z0-9._@-]{0,99}|role:(viewer|approver|editor|admin))$"
+BY: Any = param(
+    "Who may answer",
+    'Users and roles, such as "user:ada", or "role:approver" and all roles above. They sign in to answer. "chat" is '
+    "the visitor of the chat page that started the run, who answers there. Without any, the link is enough.",
+    order=12,
+    advanced=True,
+    items={"type": "string", "pattern": BY_PATTERN},
+    uniqueItems=True,
+    maxItems=50,
+)
 
 
 class _Notify(TypedParams):

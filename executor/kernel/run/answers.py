@@ -24,17 +24,23 @@ CANCELLABLE: Final = ASK_PEOPLE | {"webhook"}
 
 
 class Answerer(Struct, frozen=True):
-    """Someone who has signed in. `name`: what is recorded; `names`: all that they may have started runs as."""
+    """Someone who signed in, or the visitor of a chat. `name` is recorded, `names` may have started runs."""
 
     name: str
     names: frozenset[str]
-    role: Role
+    role: Role | None
 
     def is_among(self, by: Sequence[str]) -> bool:
         """Returns True if one of these matches: `user:ID`, or `role:ROLE` for that role and all above it."""
         return any(
-            includes(self.role, cast(Role, each[5:])) if each.startswith("role:") else each in self.names for each in by
+            self.role is not None and includes(self.role, cast(Role, each[5:]))
+            if each.startswith("role:")
+            else each in self.names
+            for each in by
         )
+
+
+VISITOR: Final = Answerer("chat", frozenset({"chat"}), None)  # the holder of the address of a conversation
 
 
 def needs_sign_in(request: Mapping[str, Any]) -> bool:

@@ -12,7 +12,7 @@ import re
 import secrets
 from collections import OrderedDict
 from collections.abc import Sequence
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 import orjson
 from msgspec import Struct
@@ -21,14 +21,17 @@ from compiler.plan import Plan
 from executor.errors import Conflict, NotFound
 from executor.kernel.core import facts as f
 from executor.kernel.journal.reader import load_plan
+from executor.kernel.run.answers import VISITOR
 from executor.kernel.run.new_run import Origin, check_input, new_run, new_run_id, request_hash
 from executor.kernel.store.run_rows import RunRow
 from executor.kernel.store.statements import TERMINAL
+from executor.kernel.store.topics.waits import WaitRow, WaitStatus
 from executor.kernel.store.topics.webhooks import WebhookRow
 from executor.kernel.values.payload import render
 from executor.kernel.values.run_input import MESSAGE_MAX
 from executor.service.parts import Parts, Topic
 from executor.service.topics.runs import Runs
+from executor.service.topics.waits import Waits
 from executor.service.triggers.declared import CHAT, StartOf
 from executor.service.triggers.webhooks import Webhooks
 from executor.service.views import RunView
@@ -39,7 +42,8 @@ SHOWN: Final = 50  # messages of a page, the last ones
 TURN_MAX: Final = 999_999
 ANSWERS_KEPT: Final = 1_000  # in memory
 PERSON: Final = frozenset({"approval", "form", "attention"})  # kinds of waits that a person ends
-State = Literal["working", "waiting", "answered", "failed"]
+QUESTIONS_MAX: Final = 20  # of one message
+State = Literal["working", "waiting", "answered", "failed", "stopped"]
 
 
 class ChatView(Struct, frozen=True):
@@ -51,20 +55,38 @@ class ChatView(Struct, frozen=True):
     placeholder: str | None
 
 
+class ChatQuestion(Struct, frozen=True):
+    """A question that the visitor may answer (`by` has "chat"). `action`: the button that was pressed."""
+
+    wait: str
+    title: str
+    text: str | None
+    show: Any
+    schema: Any
+    actions: tuple[str, ...]
+    outcomes: dict[str, str]
+    status: WaitStatus
+    action: str | None = None
+
+
 class ChatTurn(Struct, frozen=True):
-    """A message and its answer. `answer` is None if there is none yet, or if it failed."""
+    """A message and its answer, with the questions asked meanwhile. `answer` is None if there is none yet, or if it
+    failed; `at_ms` is when the message was sent."""
 
     n: int
     message: str
     state: State
     answer: str | None = None
+    questions: tuple[ChatQuestion, ...] = ()
+    at_ms: int = 0
 
 
 class Chats(Topic):
-    def __init__(self, parts: Parts, webhooks: Webhooks, runs: Runs) -> None:
+    def __init__(self, parts: Parts, webhooks: Webhooks, runs: Runs, waits: Waits) -> None:
         super().__init__(parts)
         self._webhooks = webhooks
         self._runs = runs
+        self._waits = waits
         self._answers: OrderedDict[str, str] = OrderedDict()  # for runs that succeeded, which do not change
 
     async def find(self, name: str, token: str) -> ChatView:
@@ -106,6 +128,32 @@ class Chats(Topic):
             raise NotFound("there is no such message", code="chat_not_found")
         return found[0], await load_plan(self._store, found[0].plan_hash)
 
+    async def answer(
+        self, name: str, token: str, conversation: str, n: int, wait: str, fields: dict[str, Any], action: str | None
+    ) -> None:
+        """Answer a question of message `n` as its visitor. Raises like `Waits.answer`, and NotFound for a question that
+        is not the visitor's."""
+        await self.question(name, token, conversation, n, wait)
+        row, _ = await self.run_of(name, token, conversation, n)
+        await self._waits.answer_wait(row.id, wait, fields, action, None, VISITOR)
+
+    async def question(self, name: str, token: str, conversation: str, n: int, wait: str) -> ChatQuestion:
+        row, _ = await self.run_of(name, token, conversation, n)
+        for question in await self._questions(row):
+            if question.wait == wait:
+                return question
+        raise NotFound("there is no such question", code="wait_not_found")
+
+    async def stop(self, name: str, token: str, conversation: str, n: int) -> None:
+        """Cancel the run of message `n`, if it has not ended."""
+        row, _ = await self.run_of(name, token, conversation, n)
+        await self._runs.cancel(row.id, "stopped in the chat")
+
+    async def _questions(self, row: RunRow) -> tuple[ChatQuestion, ...]:
+        found = await self._store.list_waits(None, row.id, QUESTIONS_MAX)
+        asked = [(wait, orjson.loads(wait.request)) for wait in found if wait.kind in PERSON]
+        return tuple(_question(wait, request) for wait, request in asked if "chat" in (request.get("by") or ()))
+
     async def _start(self, row: WebhookRow, start: StartOf, conversation: str, name: str, n: int, message: str) -> bool:
         input = {"message": message, "conversation": name, "turn": n}
         checked = await check_input(start.plan, input, self._parts.services.sandbox.matches)
@@ -134,14 +182,18 @@ class Chats(Topic):
     async def _turn(self, row: RunRow) -> ChatTurn:
         input = orjson.loads(row.input)
         n, said = number_of(row), str(input.get("message", "")) if isinstance(input, dict) else ""
+        state: State
+        answer = None
         if row.status not in TERMINAL:
             view = await self._runs.view(row.id) if row.status == "waiting" else None
             waits = (*view.waits, *view.child_waits) if view is not None else ()
-            return ChatTurn(n, said, "waiting" if any(wait.kind in PERSON for wait in waits) else "working")
-        if row.status != "succeeded":
-            return ChatTurn(n, said, "failed")
-        answer = await self._answer(row)
-        return ChatTurn(n, said, "answered" if answer else "failed", answer or None)
+            state = "waiting" if any(wait.kind in PERSON for wait in waits) else "working"
+        elif row.status != "succeeded":
+            state = "stopped" if row.status == "cancelled" else "failed"
+        else:
+            answer = await self._answer(row) or None
+            state = "answered" if answer else "failed"
+        return ChatTurn(n, said, state, answer, await self._questions(row), row.created_at_ms)
 
     async def _answer(self, row: RunRow) -> str:
         """Return the answer of a run, cached: a page that is loaded again does not read all journals again."""
@@ -174,6 +226,21 @@ def _name_in_runs(row: WebhookRow, conversation: str, last: Sequence[RunRow]) ->
 def new_conversation() -> str:
     """Return the last part of the address of a new conversation."""
     return secrets.token_urlsafe(18)
+
+
+def _question(wait: WaitRow, request: dict[str, Any]) -> ChatQuestion:
+    outcomes, response = request.get("outcomes"), orjson.loads(wait.response or b"null")
+    return ChatQuestion(
+        wait.id,
+        str(request.get("title") or wait.node),
+        request.get("text") if isinstance(request.get("text"), str) else None,
+        request.get("show"),
+        None if wait.schema is None else orjson.loads(wait.schema),
+        tuple(request.get("actions") or ()),
+        {action: str(text) for action, text in outcomes.items()} if isinstance(outcomes, dict) else {},
+        wait.status,
+        response.get("action") if isinstance(response, dict) else None,
+    )
 
 
 def number_of(row: RunRow) -> int:

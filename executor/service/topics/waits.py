@@ -12,7 +12,7 @@ from typing import Any, Final, get_args
 import orjson
 from msgspec import Struct
 
-from compiler.keys import join_key, parse_wait
+from compiler.keys import join_key, parse_wait, split_key
 from compiler.plan import Plan
 from executor.errors import AlreadyAnswered, Conflict, CorruptJournal, NotFound
 from executor.kernel.core.messages import Answer, Withdrawn, encode
@@ -27,6 +27,7 @@ from executor.kernel.run.answers import (
     check_answer,
     check_answerer,
     needs_sign_in,
+    starter_of,
 )
 from executor.kernel.run.links import Purpose, purpose_of, token_of
 from executor.kernel.store.run_rows import RunRow
@@ -62,6 +63,18 @@ class WaitPage(Struct, frozen=True):
     counts: dict[WaitStatus, int] | None
 
 
+class Background(Struct, frozen=True):
+    """The origin of a question and what follows each button, as names of blocks. `starter`: who started the run;
+    None if a trigger did. `after`: by button, for those that lead to a block. `on_expire`: of the wait."""
+
+    on_expire: str
+    starter: str | None
+    started_at_ms: int
+    trigger: str
+    before: tuple[str, ...]
+    after: Mapping[str, tuple[str, ...]]
+
+
 class Waits(Topic):
     async def page(self, where: WaitFilter) -> WaitPage:
         """Return a page of waits. Cursors are `run/wait id`."""
@@ -88,6 +101,23 @@ class Waits(Topic):
     async def get(self, run: str, wait: str) -> WaitView:
         """Find a wait by its id, or by the key of the node that waits, or waited last. Raises NotFound."""
         return await self.view(await self._row(run, wait))
+
+    async def background(self, wait: WaitShown) -> Background:
+        """Return what is known of the question besides its own words. Reads the plan, not the journal: the page is
+        public. Raises NotFound."""
+        run = await find_run(self._store, wait.run)
+        plan = await load_plan(self._store, run.plan_hash)
+        trigger = plan.nodes[plan.regions[0].entries[0]].name
+        starter, late = await starter_of(self._store, wait.run), (await self._row(wait.run, wait.id)).on_expire
+        number = plan.node_index(split_key(wait.key)[0])
+        if number is None:
+            return Background(late, starter, run.created_at_ms, trigger, (), {})
+        before = tuple(dict.fromkeys(plan.nodes[source].name for source in plan.sources[number]))
+        after: dict[str, tuple[str, ...]] = {}
+        for edge in plan.nodes[number].out:
+            names = (*after.get(edge.handle, ()), plan.nodes[edge.target].name)
+            after[edge.handle] = tuple(dict.fromkeys(names))
+        return Background(late, starter, run.created_at_ms, trigger, before, after)
 
     async def answer(
         self,

@@ -80,6 +80,7 @@ def question(ctx: Context, tool: Tool, arguments: Mapping[str, Any]) -> Suspend:
             "text": tool.description,
             "show": {"tool": tool.name, **where, "arguments": dict(arguments)},
             "actions": ["approve", "reject"],
+            **({"by": tool.given.by} if tool.given.by else {}),
         },
         schema={"type": "object", "properties": {**edited, "reason": reason}},
         actions=("approve", "reject"),

@@ -14,6 +14,7 @@ from executor.blocks.mcp.base import ServerTool, ToolServer
 from executor.blocks.types import email, http
 from executor.blocks.types.connected import CONNECTION
 from executor.blocks.types.params import FILLED, SENT_HEADERS, TypedParams, changed, form_schema, invalid, param
+from executor.blocks.types.question import BY
 from executor.blocks.types.response import header_texts
 from executor.errors import BlockError
 from executor.kernel.handler.base import Block
@@ -106,6 +107,7 @@ class ToolParams(TypedParams):
         when={"approve": ["if"]},
         type=["string", "boolean"],
     )
+    by: list[Any] | None = changed(BY, order=13, weft="literal", when={"approve": ["always", "write", "if"]})
     on_lost: str = param(
         "If the process ends during a call",
         "A call that only reads, or that the service recognizes, is repeated in any case.",

@@ -85,9 +85,12 @@ async def test_a_conversation(client: httpx.AsyncClient) -> None:
     for n, message in enumerate(("Hi", "<i>Bye</i>"), 1):
         assert (await say(client, place, message, n)).json() == {"n": n}
         await turns(client, place, "answered")
-    assert await turns(client, place) == [
-        {"n": 1, "message": "Hi", "state": "answered", "answer": f"You said Hi, number 1 of {talk}"},
-        {"n": 2, "message": "<i>Bye</i>", "state": "answered", "answer": f"You said <i>Bye</i>, number 2 of {talk}"},
+    found = await turns(client, place)
+    assert 0 < found[0].pop("at_ms") <= found[1].pop("at_ms")
+    same = {"state": "answered", "questions": []}
+    assert found == [
+        {"n": 1, "message": "Hi", "answer": f"You said Hi, number 1 of {talk}", **same},
+        {"n": 2, "message": "<i>Bye</i>", "answer": f"You said <i>Bye</i>, number 2 of {talk}", **same},
     ]
     page = await client.get(place)
     assert "&lt;i&gt;Bye&lt;/i&gt;" in page.text and "<i>" not in page.text and 'value="3"' in page.text
@@ -158,6 +161,73 @@ async def test_the_next_message_waits_for_the_answer(client: httpx.AsyncClient) 
     await client.post(wait["link"], json={"action": "approve"}, headers={"accept": "application/json"})
     events = [event for event, _ in await hearing]
     assert events == ["waiting", "working", "end"]
+
+
+PAY_BACK: Json = {
+    "type": "approval",
+    "params": {
+        "title": "Pay <b>20 EUR</b> back?",
+        "show": {"card": "4421"},
+        "fields": {"type": "object", "properties": {"days": {"type": "integer", "maximum": 3}}},
+        "outcomes": {"approve": "It arrives in two days."},
+        "by": ["chat"],
+    },
+}
+
+
+async def test_the_visitor_answers_a_question_in_the_chat(client: httpx.AsyncClient) -> None:
+    place = f"{await store(client, shop(PAY_BACK))}/{TALK}"
+    await say(client, place, "Hi", 1)
+    [turn] = await turns(client, place, "waiting")
+    [question] = turn["questions"]
+    assert (question["status"], question["actions"]) == ("pending", ["approve", "reject"])
+    page = (await client.get(place)).text
+    for shown in (
+        "Pay &lt;b&gt;20 EUR&lt;/b&gt; back?",
+        "4421",
+        "It arrives in two days.",
+        f'action="{place}/1/answer"',
+    ):
+        assert shown in page
+    assert "A person has to agree" not in page, "it is this person"
+    headers = {"accept": "application/json"}
+    answer = {"wait": question["wait"], "action": "approve", "field.days": "2"}
+    wrong = await client.post(f"{place}/1/answer", data={**answer, "field.days": "9"})
+    assert wrong.status_code == 422 and "maximum" in wrong.text and 'action="approve"' not in wrong.text
+    for other, data in ((f"{place}x/1", answer), (f"{place}/2", answer), (f"{place}/1", {**answer, "wait": "then!9"})):
+        assert (await client.post(f"{other}/answer", data=data, headers=headers)).status_code == 404
+    sent = await client.post(f"{place}/1/answer", data=answer)
+    assert sent.status_code == 303 and sent.headers["location"] == place
+    [turn] = await turns(client, place, "answered")
+    assert [(one["status"], one["action"]) for one in turn["questions"]] == [("answered", "approve")]
+    folded = (await client.get(place)).text
+    assert "<b> Approve</b>" in folded and "Needs your answer" not in folded
+    late = await client.post(f"{place}/1/answer", data=answer, headers=headers)
+    assert late.status_code == 409
+    [wait] = (await client.get("/api/waits?status=answered")).json()["waits"]
+    assert (wait["answered_by"], wait["response"]) == ("chat", {"days": 2, "action": "approve"})
+
+
+async def test_a_question_for_the_visitor_is_for_no_one_else(client: httpx.AsyncClient) -> None:
+    place = f"{await store(client, shop(PAY_BACK))}/{TALK}"
+    await say(client, place, "Hi", 1)
+    await turns(client, place, "waiting")
+    [wait] = (await client.get("/api/waits")).json()["waits"]
+    by_link = await client.post(wait["link"], json={"action": "approve"}, headers={"accept": "application/json"})
+    assert (by_link.status_code, by_link.json()["code"]) in ((401, "sign_in_required"), (403, "not_yours"))
+    assert (await turns(client, place))[0]["state"] == "waiting"
+
+
+async def test_an_answer_can_be_stopped(client: httpx.AsyncClient) -> None:
+    place = f"{await store(client, shop({'type': 'approval', 'params': {'title': 'May it?'}}))}/{TALK}"
+    await say(client, place, "Hi", 1)
+    await turns(client, place, "waiting")
+    across = await client.post(f"{place}/1/stop", headers={"sec-fetch-site": "cross-site"})
+    assert across.status_code == 403
+    assert (await client.post(f"{place}/1/stop")).status_code == 202
+    [turn] = await turns(client, place, "stopped")
+    assert turn["answer"] is None and "This answer was stopped" in (await client.get(place)).text
+    assert (await say(client, place, "More", 2)).status_code == 202
 
 
 async def test_a_failure_says_nothing_of_the_run(client: httpx.AsyncClient) -> None:

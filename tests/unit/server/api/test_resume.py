@@ -40,10 +40,47 @@ async def test_the_page_asks(client: httpx.AsyncClient, link: str) -> None:
 async def test_the_page_says_who_asks_and_until_when(client: httpx.AsyncClient, link: str) -> None:
     wait = (await client.get(link, headers=AS_JSON)).json()
     page = await client.get(link, headers=HTML)
-    assert f"<dt>Asked by</dt><dd>{wait['workflow']}" in page.text
-    assert "<dt>Asked</dt><dd><time" in page.text
-    assert ("<dt>Expires</dt>" in page.text) is (wait["expires_at_ms"] is not None)
+    assert f"{wait['workflow']}. <time" in page.text or f"<b>{wait['workflow']}</b> asks you" in page.text
+    assert " asks you</p>" in page.text
+    assert ("Open until <time" in page.text) is (wait["expires_at_ms"] is not None)
     assert "one answer" in page.text
+
+
+async def test_the_page_says_what_each_button_does_and_where_the_question_comes_from(
+    client: httpx.AsyncClient, started: Callable[..., Any]
+) -> None:
+    """In the author's words; without them by the names of the blocks that follow."""
+    ask = {"title": "Pay?", "outcomes": {"approve": "Pays <start.amount> EUR tonight."}, "expires_in_s": 60}
+    document = {
+        "format": "weft/1",
+        "name": "expenses",
+        "blocks": {
+            "start": {"type": "start"},
+            "ask": {"type": "approval", "name": "Manager", "params": {**ask, "on_expire": "reject"}},
+            "pay": {"type": "set", "name": "Pay it", "params": {"value": 1}},
+            "no": {"type": "set", "name": "Write to Jo", "params": {"value": 2}},
+        },
+        "edges": [
+            {"source": "start", "target": "ask"},
+            {"source": "ask", "handle": "approve", "target": "pay"},
+            {"source": "ask", "handle": "reject", "target": "no"},
+        ],
+    }
+    run = await started(document, {"amount": 420})
+    (wait,) = (await client.get(f"/api/waits?run={run['run']}")).json()["waits"]
+    page = (await client.get(wait["link"], headers=HTML)).text
+    assert '<span id="outcome.0">Pays 420 EUR tonight.</span>' in page
+    assert '<span id="outcome.1">Continues with Write to Jo.</span>' in page
+    assert "Pay it<small>only after Approve</small>" in page and "<b>You decide</b>" in page
+    assert "After that it counts as Reject." in page
+
+
+async def test_words_for_a_button_that_is_not_there_are_a_finding(client: httpx.AsyncClient) -> None:
+    ask = {"type": "approval", "params": {"title": "Pay?", "outcomes": {"maybe": "Nothing."}}}
+    document: dict[str, Any] = {"format": "weft/1", "name": "x", "blocks": {"start": {"type": "start"}, "ask": ask}}
+    document["edges"] = [{"source": "start", "target": "ask"}]
+    [finding] = (await client.post("/api/validate", json=document)).json()["diagnostics"]
+    assert finding["pointer"] == "/blocks/ask/params/outcomes/maybe" and "approve, reject" in finding["hint"]
 
 
 async def test_the_page_has_the_fonts_of_the_interface(

@@ -15,6 +15,8 @@ from executor.blocks.llm.client import ModelClient
 from executor.blocks.llm.endpoints import Endpoints
 from executor.blocks.types.agent.block import block
 from executor.blocks.types.agent.calls import filled
+from executor.errors import NotYours, SignInRequired
+from executor.kernel.run.answers import VISITOR, Answerer
 from executor.open.engine import Engine
 from executor.service.views import RunView, WaitView
 from tests.support.dev_model import DevModel, dev_model
@@ -163,6 +165,19 @@ async def test_several_calls_are_asked_about_at_the_same_time(tmp_path: Path) ->
     assert sorted(request.target for request in server.seen) == ["/1", "/10", "/7"]
     assert [call["arguments"]["id"] for call in output["tool_calls"]] == [1, 7, 3, 10]
     assert [call["error"] is None for call in output["tool_calls"]] == [True, True, False, True]
+
+
+async def test_the_approval_of_a_tool_is_for_those_whom_it_names(tmp_path: Path) -> None:
+    async with world(tmp_path, calls({"id": 1}), LAST) as (engine, _, _):
+        id = await begin(engine, tools=[RUN | {"approve": "always", "by": ["chat"]}])
+        wait = await asked(engine, id)
+        with pytest.raises(SignInRequired):
+            await engine.waits.answer(token_of(wait.link), {}, "approve")
+        ada = Answerer("user:ada", frozenset({"user:ada"}), "admin")
+        with pytest.raises(NotYours):
+            await engine.waits.answer(token_of(wait.link), {}, "approve", who=ada)
+        await engine.waits.answer(token_of(wait.link), {}, "approve", who=VISITOR)
+        assert (await settled(engine, id)).status == "succeeded"
 
 
 async def test_approving_really_runs_the_tool_with_edited_arguments(tmp_path: Path) -> None:
