@@ -15,6 +15,7 @@ from server.shipped import examples_folder
 
 _PLACE: Final = re.compile(r"\{\{(last|tool|files)\}\}")
 CHARS_PER_TOKEN: Final = 4
+PAUSE_MS: Final = 30  # between the pieces of an answer without a rule, so that one sees it being written
 
 
 class When(Struct, frozen=True, forbid_unknown_fields=True):
@@ -180,8 +181,8 @@ def _example(asked: Asked) -> Rule:
         name, schema = next(iter(asked.tools.items()))
         return Rule(calls=(Call(name, example(schema) or {}),))
     if asked.results:
-        return Rule(text="The tool answered: {{tool}}")
-    return Rule(text="You said: {{last}}")
+        return Rule(text="The tool answered: {{tool}}", pause_ms=PAUSE_MS)
+    return Rule(text="You said: {{last}}", pause_ms=PAUSE_MS)
 
 
 def _fits(when: When, asked: Asked) -> bool:

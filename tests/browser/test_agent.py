@@ -58,8 +58,17 @@ def test_an_agent_is_built_by_hand_and_a_refund_is_approved(
         expect(editor.at("inspector")).to_contain_text("Output (streaming)")
         expect(editor.at("inspector")).to_contain_text("The order is late")
         editor.has_status(agent, "waiting")
+        card = editor.block(agent)
+        expect(editor.at("tool-find_order")).to_have_attribute("data-state", "done")
+        expect(editor.at("tool-find_order")).to_have_text("find_order1")
+        expect(editor.at("tool-refund")).to_have_attribute("data-state", "waiting")
+        expect(editor.at("tool-refund")).to_contain_text("asks first")
+        expect(card.locator(".agent__thought")).to_contain_text("The order is late")
+        expect(card.locator(".agent__foot")).to_contain_text("Turn 2 of")
+        expect(card.locator(".agent__foot")).to_contain_text("705 in")
         approve(editor, run)
         editor.has_status(agent, "succeeded")
+        expect(editor.at("tool-refund")).to_have_text("refund1")
         assert editor.api.until(run, "succeeded") == "succeeded"
         output = editor.api.get(f"/api/runs/{run}")["output"]
         assert output["content"] == {"answer": PROMISE, "resolved": True}

@@ -125,7 +125,7 @@ function Used({ block, paint }: { block: Block; paint: Paint }): ReactElement {
         {memoryOf(block)}
       </span>
       <span>{turn ? `Turn ${turn} of ${turns}` : `Up to ${turns} turns`}</span>
-      {turn ? (
+      {input || output ? (
         <>
           <span className="agent__in">{input.toLocaleString('en')} in</span>
           <span>{output.toLocaleString('en')} out</span>
