@@ -57,6 +57,9 @@ def check(wiring: Wiring, catalog: Catalog, limits: Limits, report: Report) -> N
         if spec is None:
             _unknown_type(block, catalog, report)
             continue
+        if block.pin is not None:
+            _pin(block, spec, wiring, report)
+            continue
         _params(block, spec, wiring, report)
         if spec.continues and describes_input:
             _next_input(block, wiring, report)
@@ -135,6 +138,16 @@ def _next_input(block: BlockDoc, wiring: Wiring, report: Report) -> None:
             wanted = fields[name]["type"]
             shown = wanted if isinstance(wanted, str) else " or ".join(wanted)
             add("param_invalid", where, f"`{name[:80]}` of the input must be of type {shown}.")
+
+
+def _pin(block: BlockDoc, spec: BlockSpec, wiring: Wiring, report: Report) -> None:
+    """Nothing of a pinned block runs, so its params may be wrong; but what follows it must be as if it had run."""
+    if spec.trigger or spec.container or spec.ends_run or spec.inside or spec.writes:
+        message = f"{wiring.called(block.id)} cannot have a pinned output."
+        hint = (
+            "Pin outputs of blocks that start and end nothing and set no variables; give a trigger its input instead."
+        )
+        report.add("pin_not_possible", pointer_to(block.id, "pin"), message, hint=hint, block=block.id)
 
 
 def _unknown_type(block: BlockDoc, catalog: Catalog, report: Report) -> None:

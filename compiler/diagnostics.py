@@ -114,6 +114,7 @@ CODES: Final[dict[str, tuple[Severity, str]]] = {
     "case_duplicate": ("error", "two cases with one id"),
     "case_unwired": ("warning", "a case that is not connected"),
     "cleanup_shared": ("error", "a block of a cleanup that also runs before it"),
+    "pin_not_possible": ("error", "a pinned output of a block that cannot have one"),
     "cleanup_response": ("error", "a block that ends the run, inside a cleanup"),
     "cleanup_waits": ("warning", "a cleanup that waits for a person"),
     "break_outside_loop": ("error", "a break that is not inside a loop"),

@@ -102,6 +102,13 @@ class PolicyDoc(Struct, frozen=True):
     heartbeat_timeout_ms: _Heartbeat | None = None
 
 
+class PinDoc(Struct, frozen=True):
+    """The output that stands for that of a block in runs of a draft, and the handle by which it leaves."""
+
+    output: Any
+    route: str | None = "out"
+
+
 class BlockDoc(Struct, frozen=True):
     """One block. `name` is its id when the document gives none. `output_schema`: a JSON Schema its output must fit."""
 
@@ -114,6 +121,7 @@ class BlockDoc(Struct, frozen=True):
     enabled: bool = True
     assign: str | None = None
     output_schema: dict[str, Any] | None = None
+    pin: PinDoc | None = None
 
 
 class EdgeDoc(Struct, frozen=True):

@@ -84,6 +84,8 @@ class Gatherer:
         self._checked: dict[tuple[str, str], str | None] = {}
 
     def needs_of(self, block: BlockDoc) -> Needs:
+        if block.pin is not None:  # its params are not read
+            return Needs({}, [], [])
         spec = self._wiring.specs[block.id]
         kinds = checker_of(spec).kinds(block.params) if spec is not None else {}
         needs = Needs({}, [], outermost(pointer for pointer, kind in kinds.items() if kind == "literal"))

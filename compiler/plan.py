@@ -125,6 +125,13 @@ class Policy(Struct, frozen=True, omit_defaults=True):
     on_uncertain: Literal["retry", "fail"] = "retry"
 
 
+class Pin(Struct, frozen=True, omit_defaults=True):
+    """An output, as canonical JSON, and a route that stand for those of a node. Its handler does not run."""
+
+    output: Raw
+    route: str | None = "out"
+
+
 class Node(Struct, frozen=True, omit_defaults=True):
     """A block, or a sentinel, inside a plan. `id` is the block id, sentinels add `:start` / `:end`.
 
@@ -154,6 +161,7 @@ class Node(Struct, frozen=True, omit_defaults=True):
     literal: tuple[str, ...] = ()
     output_schema: dict[str, Any] | None = None
     ends_run: bool = False
+    pin: Pin | None = None
 
 
 class Region(Struct, frozen=True, omit_defaults=True):

@@ -20,7 +20,7 @@ from compiler.document import BlockDoc, CacheDoc
 from compiler.flow import Flow
 from compiler.keys import CLEANUP_SUFFIX
 from compiler.needs import Needs
-from compiler.plan import Cache, Edge, Effect, Limit, Node, OnBranchError, Policy, Region, Retry
+from compiler.plan import Cache, Edge, Effect, Limit, Node, OnBranchError, Pin, Policy, Region, Retry
 from compiler.wiring import ERROR, OUT, ROOT, Wiring
 
 # Params a sentinel gets: what its mode uses, no more.
@@ -151,6 +151,14 @@ def _nodes(
     spec = _spec(wiring, block.id)
     if spec.container:
         yield from _sentinels(layout, block, spec.container, out, needs)
+        return
+    if block.pin is not None:
+        pin = Pin(Raw(msgspec.json.encode(block.pin.output, order="deterministic")), block.pin.route)
+        policy = Policy(assign=block.assign)
+        yield Node(
+            block.id, block.id, block.type, block.name, out=tuple(out), policy=policy, inline=spec.inline,
+            effect="none", output_schema=block.output_schema, pin=pin,
+        )  # fmt: skip
         return
     yield Node(
         id=block.id,

@@ -12,7 +12,7 @@ from starlette.responses import Response
 from compiler.diagnostics import Diagnostic
 from executor.errors import BadRequest
 from executor.kernel.store.topics.drafts import DraftHead, LastRun
-from executor.service.topics.drafts import DraftView
+from executor.service.topics.drafts import DraftView, Step
 from executor.service.views import SavedWorkflow, view_of
 from server.api.runs import (
     DraftRunAccepted,
@@ -45,11 +45,12 @@ class DraftChange(Struct, forbid_unknown_fields=True):
 
 
 class RunDraftRequest(Struct, forbid_unknown_fields=True):
-    """POST /api/drafts/{id}/runs. `stop_after`: id of the last block to run."""
+    """POST /api/drafts/{id}/run. `stop_after`: id of the last block to run. `step`: run that block alone instead."""
 
     input: Any = None
     trigger: str | None = None
     stop_after: str | None = None
+    step: Step | None = None
 
 
 class VersionRequest(Struct, forbid_unknown_fields=True):
@@ -182,7 +183,9 @@ async def delete(call: Call, id: str) -> DraftDeleted:
     audit=False,
 )
 async def run(call: Call, id: str, query: StartQuery, body: RunDraftRequest) -> Response:
-    """Run the stored draft. With If-Match, 409 unless the draft has that revision. The run keeps this document."""
+    """Run the stored draft. With If-Match, 409 unless the draft has that revision. The run keeps this document.
+    Pinned blocks do not run: their outputs are the pinned ones. A `step` is a run whose `workflow` is the name of the
+    draft, a slash and the id of the block; it sends no alerts and starts no error workflow."""
     rev = _if_match(call)
     submitted, rev = await call.engine.drafts.run(
         id,
@@ -190,6 +193,7 @@ async def run(call: Call, id: str, query: StartQuery, body: RunDraftRequest) -> 
         input=body.input,
         trigger=body.trigger,
         stop_after=body.stop_after,
+        step=body.step,
         idempotency_key=idempotency_key(call),
     )
     return await started(call, submitted, query, (id, rev))

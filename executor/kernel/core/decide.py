@@ -140,7 +140,7 @@ def _attempt_ended(
             ends = fact.end_run and not draining and turn.state.phase is not _FAILING
             if ends and fact.as_new:
                 turn.emit(e.RunContinuing(key))
-            turn.emit(e.NodeSucceeded(key, attempt, fact.route, False, ends, fact.cached))
+            turn.emit(e.NodeSucceeded(key, attempt, fact.route, False, ends, fact.cached, fact.pinned))
             if ends and not turn.plan.has_cleanup:
                 close_waits(turn)
                 _finish(turn, "succeeded")

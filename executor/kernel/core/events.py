@@ -59,7 +59,7 @@ class NodeStarted(Struct, frozen=True, gc=False, tag="node.started"):
 
 class NodeSucceeded(Struct, frozen=True, gc=False, tag="node.succeeded", omit_defaults=True):
     """`route` is the handle whose edges are live. `end_run`: a response block, the run ends with this output.
-    `cached`: the output is an earlier one of the same params, the handler did not run."""
+    `cached`: the output is an earlier one of the same params, the handler did not run. `pinned`: the draft names it."""
 
     key: NodeKey
     attempt: int
@@ -67,6 +67,7 @@ class NodeSucceeded(Struct, frozen=True, gc=False, tag="node.succeeded", omit_de
     reused: bool = False
     end_run: bool = False
     cached: bool = False
+    pinned: bool = False
 
 
 class RegionSized(Struct, frozen=True, gc=False, tag="region.sized"):

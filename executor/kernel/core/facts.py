@@ -32,13 +32,14 @@ class Recovered(Struct, frozen=True, gc=False):
 
 
 class NodeDone(_OfAttempt, frozen=True):
-    """An attempt returned. `route` is the handle to follow, or None. `end_run`: a response block. `cached`: the handler
-    did not run, an earlier output is used. `as_new`: another run continues the one that ends."""
+    """An attempt returned. `route` is the handle to follow, or None. `end_run`: a response block. `cached` and
+    `pinned`: the handler did not run, another output is used. `as_new`: another run continues the one that ends."""
 
     route: str | None = "out"
     end_run: bool = False
     cached: bool = False
     as_new: bool = False
+    pinned: bool = False
 
 
 class NodePassed(_OfAttempt, frozen=True):

@@ -109,6 +109,8 @@ class Launcher:
         """Return the outcome, or None if `skip_if` was true, and the key to cache the output under, if it is to be
         cached."""
         key, node = own.started_as, own.node
+        if node.pin is not None:
+            return Done(orjson.loads(bytes(node.pin.output)), node.pin.route), None
         path = self._reader_path(key, node, turn)
         prepared = self._prepared.get(key[1])
         if prepared is None:
@@ -213,7 +215,10 @@ class Launcher:
                 ends, as_new = outcome.response is not None or outcome.next is not None, outcome.next is not None
                 if cache_key is not None and not (outcome.patches or ends):
                     payload.cached = self._cache.row(node, cache_key, output, outcome.route)
-                return Result(f.NodeDone(at_ms, key, attempt, outcome.route, ends, as_new=as_new), payload)
+                pinned = node.pin is not None
+                return Result(
+                    f.NodeDone(at_ms, key, attempt, outcome.route, ends, as_new=as_new, pinned=pinned), payload
+                )
             case _Found(row):
                 patches = assigned(node, orjson.loads(row.output)) if node.policy.assign else []
                 return Result(f.NodeDone(at_ms, key, attempt, row.route, cached=True), Payload(row.output, patches))

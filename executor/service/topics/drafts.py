@@ -9,13 +9,17 @@ from __future__ import annotations
 import secrets
 from collections.abc import Mapping, Sequence
 from functools import partial
+from itertools import pairwise
 from typing import Any
 
 import orjson
 from msgspec import Struct
+from msgspec.structs import replace
 
+from compiler.catalog import Catalog
 from compiler.diagnostics import Diagnostic
-from executor.errors import Conflict, NotFound, NoWorkflow
+from compiler.document import NESTING_MAX
+from executor.errors import BadRequest, Conflict, NotFound, NoWorkflow
 from executor.kernel.process.threads import aside
 from executor.kernel.run.imports import as_ours
 from executor.kernel.store.topics.drafts import DraftRow
@@ -41,6 +45,15 @@ class DraftView(Struct, frozen=True):
     created_at_ms: int
     updated_at_ms: int
     diagnostics: tuple[Diagnostic, ...] = ()
+
+
+class Step(Struct, frozen=True, forbid_unknown_fields=True):
+    """A block that runs alone. `given`: outputs by block id, of the blocks that it reads; of a container around it, the
+    fields that its references read, such as {"index": 1, "item": "b"}. `variables`: in place of those of the draft."""
+
+    block: str
+    given: dict[str, Any] = {}
+    variables: dict[str, Any] = {}
 
 
 class Drafts(Topic):
@@ -99,18 +112,20 @@ class Drafts(Topic):
         input: Any = None,
         trigger: str | None = None,
         stop_after: str | None = None,
+        step: Step | None = None,
         idempotency_key: str | None = None,
     ) -> tuple[Submitted, int]:
-        """Run the stored draft; also returns the revision that runs. Raises NotFound, Conflict (draft_changed), and the
-        errors of Runs.submit."""
+        """Run the stored draft, or one `step` of it; also returns the revision that runs. Raises NotFound, BadRequest,
+        Conflict (draft_changed), and the errors of Runs.submit."""
         row = await self._row(id, rev)
+        document = orjson.loads(row.document)
         submitted = await self._runs.submit(
-            orjson.loads(row.document),
+            document if step is None else _step_document(document, step, self._parts.registry),
             input=input,
-            trigger=trigger,
-            stop_after=stop_after,
+            trigger=trigger if step is None else None,
+            stop_after=stop_after if step is None else None,
             idempotency_key=idempotency_key,
-            draft=row,
+            draft=row if step is None else replace(row, name=f"{row.name}/{step.block}"),
         )
         if submitted.created:
             return submitted, row.rev
@@ -150,6 +165,42 @@ class Drafts(Topic):
             hint="`current` is the stored draft; compare it with yours, then save with its revision",
             current=await self._view(row),
         )
+
+
+def _step_document(document: Mapping[str, Any], step: Step, catalog: Catalog) -> dict[str, Any]:
+    """Return a workflow of this one block: what it reads are blocks before it with pinned outputs, under the names that
+    its references have. The scope of a container around it is such a block as well."""
+    blocks, settings, variables = (dict(_object(document.get(part))) for part in ("blocks", "settings", "variables"))
+    unknown = next((id for id in (step.block, *step.given) if not isinstance(blocks.get(id), dict)), None)
+    if unknown is not None:
+        raise NotFound(f"the draft has no block '{unknown}'", code="node_not_found")
+    own = blocks[step.block]
+    spec = catalog.get(str(own.get("type")))
+    if spec is None or spec.trigger or spec.container or spec.inside or spec.continues or step.block in step.given:
+        hint = "It must be a block that acts by itself, and is not among `given`. Run others with `stop_after`."
+        message = f"the block '{step.block}' cannot run alone"
+        raise BadRequest(message, code="step_not_possible", pointer="/step/block", hint=hint)
+    made: dict[str, Any] = {"step.start": {"type": "start"}}
+    around, depth = str(own.get("parent")), 0
+    while around in step.given and depth < NESTING_MAX:
+        found = catalog.get(str(blocks[around].get("type")))
+        kind = found.container if found is not None else None
+        made.setdefault(f"step.{kind}", _pinned(str(kind), step.given[around]))  # `<loop.item>` reads the innermost
+        around, depth = str(blocks[around].get("parent")), depth + 1
+    made |= {id: _pinned(blocks[id].get("name") or id, output) for id, output in step.given.items()}
+    made[step.block] = {key: value for key, value in own.items() if key not in ("parent", "pin", "enabled")}
+    settings = {name: value for name, value in settings.items() if name not in ("alerts", "error_workflow")}
+    variables |= step.variables
+    edges = [{"source": source, "target": target} for source, target in pairwise(made)]
+    return {**document, "input": None, "settings": settings, "variables": variables, "blocks": made, "edges": edges}
+
+
+def _object(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _pinned(name: str, output: Any) -> dict[str, Any]:
+    return {"type": "set", "name": name, "pin": {"output": output}}
 
 
 def _name(name: str | None, document: Mapping[str, Any]) -> str:

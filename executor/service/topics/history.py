@@ -323,7 +323,9 @@ def _success(event: e.NodeSucceeded) -> tuple[str, ...]:
         found.append("its output is reused from an earlier run")
     if event.cached:
         found.append("its output comes from the cache")
-    if not event.reused and not event.cached:
+    if event.pinned:
+        found.append("its output is pinned in the draft")
+    if not (event.reused or event.cached or event.pinned):
         found.append(f"attempt {event.attempt} succeeded")
     if event.route is None:
         found.append("no case was true, so no branch was taken")

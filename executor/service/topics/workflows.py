@@ -83,13 +83,14 @@ class Workflows(Topic):
         return await aside(found)
 
     async def save(self, document: Any, name: str | None = None, *, activate_triggers: bool = False) -> SavedWorkflow:
-        """Store it and make it the active version; the same document is the same version. Workflow functions that it
-        calls are stored as well. With blocks that were not imported its schedules and webhooks are off, unless
-        `activate_triggers`. Raises CompileError, BadRequest."""
+        """Store it without its pins and make it the active version; the same document is the same version. Workflow
+        functions that it calls are stored as well. With blocks that were not imported its schedules and webhooks are
+        off, unless `activate_triggers`. Raises CompileError, BadRequest."""
         if isinstance(document, FunctionWorkflow):
             await self.save_called(document)
         if not isinstance(document, Mapping) and hasattr(document, "document"):
             document = document.document()
+        document = _without_pins(document)
         compiled = await self.compile(document)
         plan = plan_of(compiled)
         name = name or plan.name
@@ -211,6 +212,15 @@ class Workflows(Topic):
             )
         self._scheduler.wake()
         return deleted
+
+
+def _without_pins(document: Any) -> Any:
+    """Return a document without its pins, which are for runs of drafts."""
+    blocks = document.get("blocks") if isinstance(document, Mapping) else None
+    if not isinstance(blocks, dict):
+        return document
+    bare = {id: {k: v for k, v in b.items() if k != "pin"} if isinstance(b, dict) else b for id, b in blocks.items()}
+    return {**document, "blocks": bare}
 
 
 def _not_found(name: str) -> NotFound:

@@ -1099,11 +1099,12 @@ export interface RunDocumentRequest {
   priority?: number | null
 }
 
-/** POST /api/drafts/{id}/runs. `stop_after`: id of the last block to run. */
+/** POST /api/drafts/{id}/run. `stop_after`: id of the last block to run. `step`: run that block alone instead. */
 export interface RunDraftRequest {
   input?: Json
   trigger?: string | null
   stop_after?: string | null
+  step?: Step | null
 }
 
 /** The nodes and edges of a run's plan with their state. */
@@ -1459,6 +1460,14 @@ export interface SpentView {
   output_tokens: number
   reasoning_tokens: number
   cost: string | null
+}
+
+/** A block that runs alone. `given`: outputs by block id, of the blocks that it reads; of a container around it, the
+ * fields that its references read, such as {"index": 1, "item": "b"}. `variables`: in place of those of the draft. */
+export interface Step {
+  block: string
+  given?: JsonObject
+  variables?: JsonObject
 }
 
 /** Call `n` of `ctx.step` or `ctx.wait` in the handler of a node, as it last began; `times`: how often it began.
