@@ -196,9 +196,13 @@ def test_fields_stand_still_while_findings_come_and_go(editor: Editor) -> None:
     below = editor.at("add-headers")
     before = box_of(below)["y"]
     url.fill("")
+    assert box_of(below)["y"] == before
+    url.blur()
     expect(editor.at("inspector").locator(".finding").first).to_be_visible()
     assert box_of(below)["y"] == before
     url.fill("https://y.example")
+    assert box_of(below)["y"] == before
+    url.blur()
     expect(editor.at("inspector").locator(".finding")).to_have_count(0)
     assert box_of(below)["y"] == before
 

@@ -94,7 +94,7 @@ function readValue(found: Found, reader: Reader, values: Values): Previewed | nu
 /** What a container goes through, in the iteration around it that is shown; null when that is not known. */
 export function itemsOf(container: string, values: Values): Json[] | null {
   const source = values.doc.blocks[container]?.params?.items
-  const items = typeof source === 'string' ? preview(source, { block: container }, values)?.value : source
+  const items = typeof source === 'string' ? (preview(source, { block: container }, values)?.value ?? source) : source
   const list = typeof items === 'string' ? parsed(items) : items
   return Array.isArray(list) ? list : list && typeof list === 'object' ? Object.entries(list) : null
 }

@@ -1,9 +1,10 @@
 // The settings of a block: its params, as the schema of its type says, then the policy every block has.
 
-import type { ReactElement } from 'react'
+import { useEffect, type ReactElement } from 'react'
 import type { Json, JsonObject } from '../../api/schemas'
 import type { JsonSchema } from '../../api/types'
 import { escapePointer } from '../../refs/parse'
+import { showFindings } from '../../state/calm'
 import { dispatch } from '../../state/doc'
 import { Field } from '../../forms/fields/Field'
 import { Findings } from '../../forms/fields/FieldShell'
@@ -13,7 +14,8 @@ import { PolicySection } from './PolicySection'
 import { TriggerPanel } from './TriggerPanel'
 
 export function ConfigTab({ id }: { id: string }): ReactElement {
-  const { doc, specs, diagnostics, readonly } = useFieldScope()
+  const { doc, specs, diagnostics, readonly, calm } = useFieldScope()
+  useEffect(() => () => showFindings(id), [id])
   const block = doc.blocks[id]!
   const spec = specs.get(block.type)
   const params = block.params ?? {}
@@ -75,7 +77,7 @@ export function ConfigTab({ id }: { id: string }): ReactElement {
       )}
       {spec?.trigger && !readonly ? <TriggerPanel id={id} type={block.type} params={params} /> : null}
       {plain.length ? <div className="inspector__fields">{plain.map(field)}</div> : null}
-      {others.length ? (
+      {others.length && !calm ? (
         <div className="inspector__findings">
           <Findings findings={others} />
         </div>

@@ -6,6 +6,7 @@ import { useShallow } from 'zustand/react/shallow'
 import { useStore } from 'zustand'
 import { api } from '../../net/api'
 import type { Document } from '../../api/types'
+import { calmStore } from '../../state/calm'
 import { docStore, specsStore } from '../../state/doc'
 import { runStore } from '../../state/live'
 import { loadMe, mayNot, meStore } from '../../state/me'
@@ -53,13 +54,14 @@ export function useFieldScopeOf(mode: Mode, block: string | null): FieldScope {
   )
   const iter = useStore(uiStore, (state) => state.iter)
   const env = useEnv()
+  const calm = useStore(calmStore, (state) => mode === 'edit' && block !== null && state.fresh.has(block))
   const run = useMemo(
     () => (view.seq > 0 && ranDoc ? { view, doc: ranDoc, iter, input: meta?.input } : null),
     [view, ranDoc, iter, meta],
   )
   const findings = useMemo(() => (mode === 'run' ? [] : placedFindings(diagnostics)), [mode, diagnostics])
   return useMemo(
-    () => ({ doc, block, specs, readonly: mode === 'run' || locked, diagnostics: findings, run, env }),
-    [doc, block, specs, mode, locked, findings, run, env],
+    () => ({ doc, block, specs, readonly: mode === 'run' || locked, calm, diagnostics: findings, run, env }),
+    [doc, block, specs, mode, locked, calm, findings, run, env],
   )
 }

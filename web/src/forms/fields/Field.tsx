@@ -83,6 +83,7 @@ export function Field(props: FieldProps): ReactElement {
       required={props.required}
       pointer={props.pointer}
       below={!OWN_FINDINGS.has(kind) || asJson}
+      empty={isEmpty(value)}
       error={props.error}
       group={(composite && !reference) || kind === 'value' || kind === 'expression'}
       tools={tools}
@@ -204,3 +205,6 @@ function Moment({ kind, value, onChange, ids, path, schema }: ControlProps & { k
 
 const textOf = (value: Json | undefined): string =>
   typeof value === 'string' ? value : value === undefined || value === null ? '' : JSON.stringify(value)
+
+const isEmpty = (value: Json | undefined): boolean =>
+  value === undefined || value === null || (typeof value === 'string' && value.trim() === '')

@@ -1,6 +1,6 @@
 // What stands around every control: its name, whether it is required, what it is for, and what is wrong with it.
 
-import { useId, useLayoutEffect, useRef, type ReactElement, type ReactNode } from 'react'
+import { useId, useLayoutEffect, useRef, useState, type ReactElement, type ReactNode } from 'react'
 import type { Diagnostic } from '../../api/schemas'
 import { Icon } from '../../ui/icons'
 import { sentence } from '../../ui/words'
@@ -20,6 +20,8 @@ interface FieldShellProps {
   /** JSON pointer into the document. `below`: findings of what is inside count too. */
   pointer?: string | undefined
   below?: boolean
+  /** It has no value (yet): if it is required, that is said without asking the server. undefined: not known. */
+  empty?: boolean | undefined
   /** A reason of the form itself, beside what the server found. */
   error?: string | null | undefined
   /** Right of the label. */
@@ -35,20 +37,26 @@ export function FieldShell({
   required,
   pointer,
   below = true,
+  empty,
   error,
   tools,
   group,
   children,
 }: FieldShellProps): ReactElement {
   const id = useId()
-  const { diagnostics } = useFieldScope()
-  const findings = pointer === undefined ? [] : findingsAt(diagnostics, pointer, below)
+  const { diagnostics, calm } = useFieldScope()
+  const found = pointer === undefined ? [] : findingsAt(diagnostics, pointer, below)
+  const all = empty === undefined ? found : withRequired(found, pointer, required && empty ? label : null, empty)
+  // While a person types nothing new is found; what was found before stays until it is mended.
+  const [at, setAt] = useState<'never' | 'in' | 'left'>('never')
+  const before = useRef<ReadonlySet<string>>(new Set())
+  const findings =
+    at === 'in' ? all.filter((each) => before.current.has(each.message)) : calm && at === 'never' ? [] : all
   const isWrong = !!error || findings.some((each) => each.severity === 'error')
   const described = [description ? `${id}-about` : '', error || findings.length ? `${id}-found` : '']
     .filter(Boolean)
     .join(' ')
-  // Findings replace the description, or use a line reserved for them. The tallest height so far stays reserved, so that the
-  // fields below do not move during typing.
+  // One line is kept for findings and help. The tallest height so far stays, so that the fields below do not move.
   const under = useRef<HTMLDivElement>(null)
   const tallest = useRef(0)
   useLayoutEffect(() => {
@@ -66,6 +74,14 @@ export function FieldShell({
       data-invalid={isWrong || undefined}
       role={group ? 'group' : undefined}
       aria-labelledby={group ? ids.label : undefined}
+      onFocus={(event) => {
+        if (event.currentTarget.contains(event.relatedTarget)) return
+        before.current = new Set(findings.map((each) => each.message))
+        setAt('in')
+      }}
+      onBlur={(event) => {
+        if (!event.currentTarget.contains(event.relatedTarget)) setAt('left')
+      }}
     >
       <div className="fld__head">
         {group ? (
@@ -95,7 +111,7 @@ export function FieldShell({
                 <span>{sentence(error)}</span>
               </p>
             ) : null}
-            <Findings findings={findings} />
+            <Shown findings={findings} />
           </div>
         ) : null}
       </div>
@@ -103,7 +119,27 @@ export function FieldShell({
   )
 }
 
-export function Findings({ findings }: { findings: readonly Diagnostic[] }): ReactElement {
+/** What the server last said of a required field counts until the field itself says otherwise. */
+function withRequired(
+  found: readonly Diagnostic[],
+  pointer: string | undefined,
+  missing: string | null,
+  empty: boolean,
+): Diagnostic[] {
+  const others = empty ? [...found] : found.filter((each) => each.code !== 'required' || each.pointer !== pointer)
+  if (missing === null || others.some((each) => each.code === 'required')) return others
+  return [
+    { code: 'required', severity: 'error', message: `${missing} is required.`, pointer: pointer ?? '' },
+    ...others,
+  ]
+}
+
+/** Findings beside the fields; none in the form of a block that was just added. */
+export function Findings({ findings }: { findings: readonly Diagnostic[] }): ReactElement | null {
+  return useFieldScope().calm ? null : <Shown findings={findings} />
+}
+
+function Shown({ findings }: { findings: readonly Diagnostic[] }): ReactElement {
   return (
     <>
       {findings.map((each, i) => (

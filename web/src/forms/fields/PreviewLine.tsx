@@ -1,13 +1,33 @@
-// What a text reads in the run that is shown: one line below the field. Grey when a block it reads was changed since that run.
+// What a text reads in the run that is shown: one line below the field that has the focus. Grey when a block it reads was changed
+// since that run.
 
 import { useMemo, type ReactElement } from 'react'
 import type { Json } from '../../api/schemas'
 import { find } from '../../refs/parse'
-import { preview, previewRefs, render } from '../../refs/preview'
+import type { Document } from '../../api/types'
+import type { Specs } from '../../document/document'
+import { preview, previewRefs, render, type Values } from '../../refs/preview'
 import { resolve } from '../../refs/scope'
-import { useFieldScope } from './scope'
+import { useFieldScope, type ShownRun } from './scope'
 
 const SHOWN = 160
+
+/** The values that the references of a text have in the run that is shown, by their text. */
+export function useValues(text: string, inside: boolean): ReadonlyMap<string, Json | undefined> {
+  const { block, doc, specs, run } = useFieldScope()
+  return useMemo(() => {
+    if (!run || block === null || !text.includes('<')) return NONE
+    const known = previewRefs(text, { block, inside }, valuesOf(run, doc, specs)).filter((each) => each.known)
+    return new Map(known.map((each) => [each.text, each.value]))
+  }, [text, inside, run, doc, block, specs])
+}
+
+const NONE: ReadonlyMap<string, Json | undefined> = new Map()
+
+/** The document as it is now: keys of a run are ids, which renaming leaves alone. */
+function valuesOf({ view, iter, input }: ShownRun, doc: Document, specs: Specs): Values {
+  return { view, doc, iter, specs, ...(input === undefined ? {} : { input }) }
+}
 
 export function PreviewLine({
   text,
@@ -20,26 +40,13 @@ export function PreviewLine({
 }): ReactElement | null {
   const scope = useFieldScope()
   const { block, doc, specs, run } = scope
+  const values = useValues(text, inside)
   const lines = useMemo(() => {
-    if (!run || block === null || !text.includes('<')) return []
-    // The document as it is now: keys of a run are ids, which renaming leaves alone.
-    const values = {
-      view: run.view,
-      doc,
-      iter: run.iter,
-      specs,
-      ...(run.input === undefined ? {} : { input: run.input }),
-    }
-    const reader = { block, inside }
-    if (expression) {
-      const seen = new Set<string>()
-      return previewRefs(text, reader, values)
-        .filter((each) => each.known && !seen.has(each.text) && seen.add(each.text))
-        .map((each) => `${each.text} = ${short(each.value)}`)
-    }
-    const shown = preview(text, reader, values)
+    if (!values.size || !run || block === null) return []
+    if (expression) return [...values].map(([name, value]) => `${name} = ${short(value)}`)
+    const shown = preview(text, { block, inside }, valuesOf(run, doc, specs))
     return shown?.known ? [`= ${short(shown.value)}`] : []
-  }, [text, inside, expression, run, doc, block, specs])
+  }, [values, text, inside, expression, run, doc, block, specs])
   if (!lines.length) return null
   const stale = isStale(text, scope)
   return (

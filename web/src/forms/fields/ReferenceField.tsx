@@ -2,11 +2,12 @@
 // are underlined, and the browser's own editing stays as it is. `<` and `${` open what can be read from here.
 
 import { useEffect, useId, useMemo, useRef, useState, type KeyboardEvent, type ReactElement } from 'react'
+import type { Json } from '../../api/schemas'
 import { complete, typedAt, type Option } from '../../refs/complete'
 import { Icon } from '../../ui/icons'
 import { checkRefs, type Mark } from './check'
-import { PreviewLine } from './PreviewLine'
-import { groupsOf, RefMenu } from './RefMenu'
+import { PreviewLine, useValues } from './PreviewLine'
+import { brief, groupsOf, RefMenu } from './RefMenu'
 import { lastValue, useFieldScope } from './scope'
 import './fields.css'
 
@@ -55,6 +56,7 @@ export function ReferenceField(props: ReferenceFieldProps): ReactElement {
     () => (reader ? checkRefs(value, { doc, reader, specs, env, lastOutput: (other) => lastValue(scope, other) }) : []),
     [value, doc, reader, specs, env, scope.run],
   )
+  const values = useValues(value, inside)
   const wrong = marks.find((mark) => !mark.ok && !(typing && mark.start === typing.start))
 
   useEffect(() => {
@@ -140,11 +142,16 @@ export function ReferenceField(props: ReferenceFieldProps): ReactElement {
       <div
         className={`ref__box${props.mono ? ' ref__box--mono' : ''}${props.pick ? ' ref__box--pick' : ''}`}
         data-readonly={readonly || undefined}
-        style={{ minHeight: 30 + ((props.rows ?? 1) - 1) * 18 }}
+        style={{ minHeight: 32 + ((props.rows ?? 1) - 1) * 18 }}
       >
         <div ref={paint} className="ref__paint" aria-hidden="true">
           {painted(value, marks)}
         </div>
+        {values.size ? (
+          <div className="ref__values" aria-hidden="true">
+            {valued(value, marks, values)}
+          </div>
+        ) : null}
         <textarea
           ref={area}
           id={props.id}
@@ -248,6 +255,32 @@ function Wrong({
       ) : null}
     </p>
   )
+}
+
+/** The text as it reads while it is not edited: the name of what is read, and its value in the run that is shown. */
+function valued(text: string, marks: readonly Mark[], values: ReadonlyMap<string, Json | undefined>): ReactElement[] {
+  const names = marks.map((mark) => nameIn(text.slice(mark.start, mark.end)))
+  let at = 0
+  const parts = marks.flatMap((mark, i) => {
+    const whole = text.slice(mark.start, mark.end)
+    const before = text.slice(at, mark.start)
+    at = mark.end
+    const alone = names.filter((name) => name === names[i]).length === 1
+    return [
+      <span key={`t${mark.start}`}>{before}</span>,
+      <span key={`m${mark.start}`} className={mark.ok ? 'chip-value' : 'chip-ref chip-ref--wrong'} title={whole}>
+        {mark.ok && alone ? names[i] : whole}
+        {values.has(whole) ? <i>{brief(values.get(whole) ?? null, 24)}</i> : null}
+      </span>,
+    ]
+  })
+  return [...parts, <span key="end">{text.slice(at)}</span>]
+}
+
+/** `<fetch.body.order ?? 0>` is called `order`. */
+function nameIn(reference: string): string {
+  const path = reference.slice(1, -1).split('??')[0]!.trim()
+  return /\.([A-Za-z_][\w-]*)$/.exec(path)?.[1] ?? path
 }
 
 function painted(text: string, marks: readonly Mark[]): ReactElement[] {

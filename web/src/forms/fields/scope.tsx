@@ -21,6 +21,8 @@ export interface FieldScope {
   block: string | null
   specs: Specs
   readonly: boolean
+  /** The block was just added: what is missing in it is shown when a field is left, or a run is asked for. */
+  calm: boolean
   diagnostics: readonly Diagnostic[]
   run: ShownRun | null
   /** Environment names; null while they are not known. */
@@ -32,6 +34,7 @@ const NO_SCOPE: FieldScope = {
   block: null,
   specs: NO_SPECS,
   readonly: false,
+  calm: false,
   diagnostics: [],
   run: null,
   env: null,

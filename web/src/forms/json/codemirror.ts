@@ -345,7 +345,7 @@ const HIGHLIGHT = HighlightStyle.define([
 ])
 
 const THEME = EditorView.theme({
-  '&': { height: '100%', color: 'var(--ink)', backgroundColor: 'var(--paper)', fontSize: '12px' },
+  '&': { height: '100%', color: 'var(--ink)', backgroundColor: 'var(--field)', fontSize: '12px' },
   '&.cm-focused': { outline: 'none' },
   '.cm-scroller': {
     fontFamily: 'var(--font-mono)',

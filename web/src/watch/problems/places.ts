@@ -3,6 +3,7 @@
 import type { Diagnostic } from '../../api/schemas'
 import type { Document } from '../../api/types'
 import { indexOf, nameOf, type Specs } from '../../document/document'
+import { showFindings } from '../../state/calm'
 import { select, uiStore } from '../../state/ui'
 
 export interface FoundPlace {
@@ -45,6 +46,7 @@ export function placeOfFinding(doc: Document, finding: Diagnostic, specs: Specs)
 /** Show what a finding is about: select it, open its settings, and put the focus into the field. */
 export function goTo(doc: Document, finding: Diagnostic, specs: Specs): void {
   const { block, edge } = placeOfFinding(doc, finding, specs)
+  if (block) showFindings(block)
   select(block ? { blocks: [block] } : edge ? { edges: [edge] } : {})
   uiStore.setState({ tab: 'config' })
   const parts = pointerParts(finding.pointer)
