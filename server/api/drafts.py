@@ -12,6 +12,7 @@ from starlette.responses import Response
 from compiler.diagnostics import Diagnostic
 from executor.errors import BadRequest
 from executor.kernel.store.topics.drafts import DraftHead, LastRun
+from executor.kernel.store.topics.workflows import VERSION_MAX
 from executor.service.topics.drafts import DraftView, Step
 from executor.service.views import SavedWorkflow, view_of
 from server.api.runs import (
@@ -55,10 +56,12 @@ class RunDraftRequest(Struct, forbid_unknown_fields=True):
 
 class VersionRequest(Struct, forbid_unknown_fields=True):
     """POST /api/drafts/{id}/versions. `name` defaults to the name of the draft. `activate_triggers`: its schedules and
-    webhooks start runs even if it has blocks that were not imported."""
+    webhooks start runs even if it has blocks that were not imported. `replaces`: the active version of the workflow,
+    if the draft is not based on it; 0: none is active."""
 
     name: DraftName | None = None
     activate_triggers: bool = False
+    replaces: Annotated[int, Meta(ge=0, le=VERSION_MAX)] | None = None
 
 
 class DraftSummary(DraftHead, frozen=True):
@@ -210,10 +213,11 @@ async def run(call: Call, id: str, query: StartQuery, body: RunDraftRequest) -> 
 )
 async def save_version(call: Call, id: str, body: VersionRequest) -> Json[DraftVersion]:
     """201 for a new version, 200 when the same document is already a version. With If-Match, 409 unless the draft has
-    that revision. 422: the document has errors."""
+    that revision. 409 `would_replace` if another version than the one on which the draft is based, or than `replaces`,
+    is active: `active`. 422: the document has errors."""
     rev = _if_match(call)
     saved, rev = await call.engine.drafts.save_version(
-        id, rev=rev, name=body.name, activate_triggers=body.activate_triggers
+        id, rev=rev, name=body.name, activate_triggers=body.activate_triggers, replaces=body.replaces
     )
     version = view_of(DraftVersion, saved, draft=id, rev=rev)
     return Json(version, 201 if saved.created else 200, {"Location": workflow_url(saved.name)})

@@ -9,7 +9,7 @@ from msgspec import Meta, Struct
 
 from compiler.diagnostics import Diagnostic
 from executor.kernel.store.topics.cards import Order
-from executor.kernel.store.topics.workflows import VersionRow, WorkflowHead, WorkflowRow
+from executor.kernel.store.topics.workflows import VERSION_MAX, VersionRow, WorkflowHead, WorkflowRow
 from executor.service.topics.cards import Card
 from executor.service.views import SavedWorkflow, view_of
 from server.api.runs import InputList, PlanQuery
@@ -152,6 +152,12 @@ class SaveQuery(Struct, frozen=True):
     activate_triggers: Annotated[
         bool, Meta(description="1: its schedules and webhooks start runs even if it has blocks that were not imported.")
     ] = False
+    replaces: (
+        Annotated[
+            int, Meta(ge=0, le=VERSION_MAX, description="409 `would_replace` if another version is active. 0: if any.")
+        ]
+        | None
+    ) = None
 
 
 class WorkflowQuery(Struct, frozen=True):
@@ -196,7 +202,7 @@ async def validate(call: Call, query: ValidateQuery) -> Validation:
     needs="editor",
     body=DocumentBody,
     status=201,
-    statuses=(200, 422),
+    statuses=(200, 400, 409, 422),
     links=(
         Link("GET", "/api/workflows/{name}", {"name": "$response.body#/name"}),
         Link("POST", "/api/workflows/{name}/runs", {"name": "$response.body#/name"}),
@@ -206,10 +212,12 @@ async def save(call: Call, query: SaveQuery) -> Json[SavedWorkflow]:
     """The version becomes active: it runs where no version is given, and its schedules and webhooks replace those of
     the workflow. They are off while it has blocks that were not imported (finding `triggers_off`), unless
     `activate_triggers`. 201 for a new version; 200 when the same document is already a version, which becomes active if
-    it was not (`activated`). 422: the document has errors."""
+    it was not (`activated`). 422: the document has errors. 400 `name_missing`: without a name, or as `untitled`."""
     document, envelope = await _document(call)
     name = envelope.get("name") or query.name
-    saved = await call.engine.workflows.save(document, name, activate_triggers=query.activate_triggers)
+    saved = await call.engine.workflows.save(
+        document, name, activate_triggers=query.activate_triggers, replaces=query.replaces
+    )
     return Json(saved, 201 if saved.created else 200, {"Location": workflow_url(saved.name)})
 
 

@@ -25,22 +25,27 @@ ACTIVATE_TRIGGERS = click.option(
 @click.command()
 @click.argument("file")
 @click.option("--name", help="Name of the workflow. Default: the name in the document.")
+@click.option(
+    "--replaces", type=click.IntRange(0), metavar="VERSION", help="Fail if another version is active. 0: if any is."
+)
 @ACTIVATE_TRIGGERS
 @click.pass_obj
-def deploy(url: str, file: str, name: str | None, activate_triggers: bool) -> None:
+def deploy(url: str, file: str, name: str | None, replaces: int | None, activate_triggers: bool) -> None:
     """Store the workflow in FILE as the active version of NAME.
 
     Workflow functions that it calls are stored before it, under their own names.
     """
     document, called = read_documents(file)
-    for each, under in (*((one, None) for one in called), (document, name)):
-        saved = call(url, partial(_deploy, each, under, activate_triggers))
+    for each, under, instead in (*((one, None, None) for one in called), (document, name, replaces)):
+        saved = call(url, partial(_deploy, each, under, activate_triggers, instead))
         print_warnings(saved)
         click.echo(_stored_line(saved))
 
 
-def _deploy(document: Any, name: str | None, activate: bool, client: AsyncClient) -> Awaitable[SavedWorkflow]:
-    return client.deploy(document, name, activate_triggers=activate)
+def _deploy(
+    document: Any, name: str | None, activate: bool, replaces: int | None, client: AsyncClient
+) -> Awaitable[SavedWorkflow]:
+    return client.deploy(document, name, activate_triggers=activate, replaces=replaces)
 
 
 @click.command()

@@ -27,12 +27,18 @@ class RunCalls:
 
     @call
     def deploy(
-        self, document: Mapping[str, Any], name: str | None = None, *, activate_triggers: bool = False
+        self,
+        document: Mapping[str, Any],
+        name: str | None = None,
+        *,
+        activate_triggers: bool = False,
+        replaces: int | None = None,
     ) -> Call[answers.SavedWorkflow]:
         """Store a document as a version and make it the active one; the same document again is the same version.
         `activate_triggers`: its schedules and webhooks start runs even if it has blocks that were not imported.
-        ApiError 422: it has errors, listed in `diagnostics`."""
-        params = present(activate_triggers=int(activate_triggers) or None)
+        `replaces`: ApiError 409 `would_replace` if another version is active; 0: if any is. ApiError 422: it has
+        errors, listed in `diagnostics`."""
+        params = present(activate_triggers=int(activate_triggers) or None, replaces=replaces)
         return Call("POST", "/api/workflows", params=params, body=present(document=document, name=name))
 
     @route("GET", "/api/workflows")
@@ -140,9 +146,16 @@ class RunCalls:
 
     @route("POST", "/api/drafts/{id}/versions")
     def store_draft(
-        self, draft: str, name: str | None = None, *, rev: int | None = None, activate_triggers: bool = False
+        self,
+        draft: str,
+        name: str | None = None,
+        *,
+        rev: int | None = None,
+        activate_triggers: bool = False,
+        replaces: int | None = None,
     ) -> Call[answers.DraftVersion]:
-        """Store it as the next version of its workflow, as `deploy` does."""
+        """Store it as the next version of its workflow. ApiError 409 `would_replace`: the version in
+        `problem["active"]` is active and the draft is not based on it; `replaces` names it."""
 
     @route("GET", "/api/drafts/{id}/inputs")
     def draft_inputs(self, draft: str) -> Call[answers.InputList]:

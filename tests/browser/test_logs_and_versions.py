@@ -48,6 +48,8 @@ def test_saving_an_older_document_makes_it_active(editor: Editor) -> None:
     editor.page.get_by_role("menuitem", name="version 1").click()
     editor.at("versions").click()
     editor.page.get_by_role("menuitem", name="Publish version").click()
+    expect(editor.at("stops-version")).to_contain_text("this draft was made from version 1")
+    editor.at("stops-version").click()
     editor.at("save-version").click()
     said = editor.page.get_by_text("Version 1 of versions is active again instead of version 2.")
     expect(said.first).to_be_visible()  # screen readers have it as well

@@ -182,7 +182,7 @@ def test_b20_json_that_is_no_workflow_is_refused(editor: Editor, watched: Watche
 def test_f08_publish_and_the_keys_have_buttons(editor: Editor) -> None:
     editor.open({**SET, "name": "published-by-button"})
     editor.at("publish").click()
-    dialog = editor.page.get_by_role("dialog", name="Publish version")
+    dialog = editor.page.get_by_role("dialog", name="Publish published-by-button")
     expect(dialog.get_by_role("button", name="Cancel")).to_be_visible()
     dialog.get_by_role("button", name="Publish").click()
     expect(editor.at("versions")).to_contain_text("v1")

@@ -133,13 +133,22 @@ class Drafts(Topic):
         return submitted, started.draft_rev or row.rev
 
     async def save_version(
-        self, id: str, *, rev: int | None = None, name: str | None = None, activate_triggers: bool = False
+        self,
+        id: str,
+        *,
+        rev: int | None = None,
+        name: str | None = None,
+        activate_triggers: bool = False,
+        replaces: int | None = None,
     ) -> tuple[SavedWorkflow, int]:
         """Store the draft as a version of workflow `name` (by default its own name), on which it is based from then on;
-        also returns the revision. Raises like `Workflows.save`, NotFound, Conflict (draft_changed)."""
+        also returns the revision. It replaces the version on which it is based; another one only if `replaces` is that
+        version. Raises like `Workflows.save`, NotFound, Conflict (draft_changed)."""
         row = await self._row(id, rev)
-        document = orjson.loads(row.document)
-        saved = await self._workflows.save(document, name or row.name or None, activate_triggers=activate_triggers)
+        name, document = name or row.name or row.base_name, orjson.loads(row.document)
+        if replaces is None:
+            replaces = (row.base_version or 0) if name == row.base_name else 0
+        saved = await self._workflows.save(document, name, activate_triggers=activate_triggers, replaces=replaces)
         await self._store.rebase_draft(id, row.rev, saved.name, saved.version)
         return saved, row.rev
 

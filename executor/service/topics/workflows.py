@@ -41,6 +41,7 @@ from executor.service.triggers.schedules import Scheduler
 from executor.service.views import SavedWorkflow
 
 NAME_MAX: Final = 200
+UNTITLED: Final = "untitled"  # the name that the editor gives a new draft: no workflow is stored under it
 # The newest open runs of each status. More would take longer than the warning is worth.
 RUNS_MAX: Final = 100
 LOOKS_MAX: Final = 1_000
@@ -82,10 +83,18 @@ class Workflows(Topic):
 
         return await aside(found)
 
-    async def save(self, document: Any, name: str | None = None, *, activate_triggers: bool = False) -> SavedWorkflow:
+    async def save(
+        self,
+        document: Any,
+        name: str | None = None,
+        *,
+        activate_triggers: bool = False,
+        replaces: int | None = None,
+    ) -> SavedWorkflow:
         """Store it without its pins and make it the active version; the same document is the same version. Workflow
         functions that it calls are stored as well. With blocks that were not imported its schedules and webhooks are
-        off, unless `activate_triggers`. Raises CompileError, BadRequest."""
+        off, unless `activate_triggers`. `replaces`: the version that may be active before, 0 for none; None does not
+        look. Raises CompileError, BadRequest, and Conflict (would_replace, `active`)."""
         if isinstance(document, FunctionWorkflow):
             await self.save_called(document)
         if not isinstance(document, Mapping) and hasattr(document, "document"):
@@ -93,23 +102,12 @@ class Workflows(Topic):
         document = _without_pins(document)
         compiled = await self.compile(document)
         plan = plan_of(compiled)
-        name = name or plan.name
-        if not name:
-            raise BadRequest(
-                "the workflow has no name", pointer="/name", hint="add `name` to the document or to the request"
-            )
-        if len(name) > NAME_MAX or any(char < " " or char in "/\x7f" for char in name):
-            raise BadRequest(
-                f"the workflow cannot be stored as {name[:80]!r}",
-                code="name_invalid",
-                pointer="/name",
-                hint=f"names are part of URLs: at most {NAME_MAX} characters, no slash, no control characters",
-            )
+        name = _checked(name or plan.name or "")
         # The hash ignores the order of keys, the stored document does not: forms show fields in their author's order.
         digest = hashlib.sha256(orjson.dumps(document, option=orjson.OPT_SORT_KEYS)).hexdigest()
         declared, off = await self._declared(name, document, activate_triggers)
         data, now_ms = orjson.dumps(document), self._clock.now_ms()
-        stored = await self._store.put_workflow(name, data, digest, now_ms, declared, present_actor())
+        stored = await self._store.put_workflow(name, data, digest, now_ms, declared, present_actor(), replaces)
         return await self._saved(stored, document, compiled, off)
 
     async def _declared(self, name: str, document: Any, activate: bool) -> tuple[Declared, list[Diagnostic]]:
@@ -221,6 +219,22 @@ def _without_pins(document: Any) -> Any:
         return document
     bare = {id: {k: v for k, v in b.items() if k != "pin"} if isinstance(b, dict) else b for id, b in blocks.items()}
     return {**document, "blocks": bare}
+
+
+def _checked(name: str) -> str:
+    """Return the name under which a workflow is stored. Raises BadRequest."""
+    if name.strip().lower() in ("", UNTITLED):
+        what = f"is called {name.strip()!r}, as every new draft is" if name.strip() else "has no name"
+        hint = "add `name` to the document or to the request: workflows are found and replaced by their names"
+        raise BadRequest(f"the workflow {what}", code="name_missing", pointer="/name", hint=hint)
+    if len(name) > NAME_MAX or any(char < " " or char in "/\x7f" for char in name):
+        raise BadRequest(
+            f"the workflow cannot be stored as {name[:80]!r}",
+            code="name_invalid",
+            pointer="/name",
+            hint=f"names are part of URLs: at most {NAME_MAX} characters, no slash, no control characters",
+        )
+    return name
 
 
 def _not_found(name: str) -> NotFound:

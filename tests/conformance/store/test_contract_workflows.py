@@ -6,6 +6,7 @@ import asyncio
 
 import pytest
 
+from executor.errors import Conflict
 from executor.kernel.store.sqlite.store import SQLiteStore
 from executor.kernel.store.topics.drafts import LAST_RUNS_OF_DRAFTS, LastRun
 from executor.kernel.store.topics.store import Store
@@ -39,6 +40,31 @@ async def test_put_workflow_makes_a_version_for_each_new_hash(store: Store) -> N
     assert await store.get_workflow("expense", 3) is None
     assert await store.get_workflow("nothing") is None
     assert await store.list_workflows() == [other.row, second.row]
+
+
+async def test_only_the_version_that_is_named_is_replaced(store: Store) -> None:
+    async def replacing(n: int, replaces: int) -> int:
+        return (await store.put_workflow("w", b'{"v":%d}' % n, f"hash-{n}", T0, None, None, replaces)).row.version
+
+    assert await replacing(1, 0) == 1, "the name was free"
+    for replaces in (0, 2):
+        with pytest.raises(Conflict) as refused:
+            await replacing(2, replaces)
+        assert (refused.value.code, refused.value.extra) == ("would_replace", {"active": 1})
+    assert await replacing(1, 0) == 1, "it is the active document already"
+    assert [each.version for each in await store.list_versions("w")] == [1]
+    assert await replacing(2, 1) == 2
+    with pytest.raises(Conflict):
+        await replacing(1, 1)  # an older document replaces as well
+    assert (await store.get_workflow("w")) == (await store.get_workflow("w", 2))
+
+
+async def test_of_many_that_want_a_free_name_one_gets_it(store: Store) -> None:
+    wanted = (store.put_workflow("w", b"%d" % n, f"h{n}", T0, None, None, 0) for n in range(20))
+    found = await asyncio.gather(*wanted, return_exceptions=True)
+    assert len([each for each in found if isinstance(each, Stored)]) == 1
+    assert {each.code for each in found if isinstance(each, Conflict)} == {"would_replace"}
+    assert [each.version for each in await store.list_versions("w")] == [1]
 
 
 async def test_an_older_document_is_active_again(store: Store) -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from executor.errors import Conflict
 from executor.kernel.store.topics.drafts import DraftRow, LastRun
 from executor.kernel.store.topics.schedules import ScheduleRow
 from executor.kernel.store.topics.webhooks import WebhookRow
@@ -51,9 +52,13 @@ class ModelWorkflows:
         now_ms: int,
         declared: Declared | None = None,
         by: str | None = None,
+        replaces: int | None = None,
     ) -> Stored:
         versions = self._workflows.setdefault(name, [])
         row = next((row for row in versions if row.hash == hash), None)
+        active, _ = self._active.get(name, (None, 0))
+        if replaces is not None and active not in (None, replaces, row.version if row else None):
+            raise Conflict("another version is active", code="would_replace", active=active)
         created = row is None
         if row is None:
             row = WorkflowRow(name, len(versions) + 1, hash, document, now_ms)

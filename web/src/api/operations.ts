@@ -129,7 +129,7 @@ export interface Operations {
   /** Store a document as a version, and activate it. */
   'POST /api/workflows': {
     path: Record<never, never>
-    query: { name?: string; activate_triggers?: '1' | 'true' | 'yes' | 'on' | '0' | 'false' | 'no' | 'off' }
+    query: { name?: string; activate_triggers?: '1' | 'true' | 'yes' | 'on' | '0' | 'false' | 'no' | 'off'; replaces?: number }
     body: JsonObject
     answer: SavedWorkflow
   }

@@ -1643,10 +1643,12 @@ export interface VersionPage {
 }
 
 /** POST /api/drafts/{id}/versions. `name` defaults to the name of the draft. `activate_triggers`: its schedules and
- * webhooks start runs even if it has blocks that were not imported. */
+ * webhooks start runs even if it has blocks that were not imported. `replaces`: the active version of the workflow,
+ * if the draft is not based on it; 0: none is active. */
 export interface VersionRequest {
   name?: string | null
   activate_triggers?: boolean
+  replaces?: number | null
 }
 
 /** A version without its document. */

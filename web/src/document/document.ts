@@ -38,7 +38,10 @@ export function indexOf(doc: Document): DocIndex {
   return index
 }
 
-export function emptyDocument(name = 'untitled'): Document {
+/** The name of a new draft. Nothing is published under it. */
+export const UNTITLED = 'untitled'
+
+export function emptyDocument(name = UNTITLED): Document {
   return {
     format: 'weft/1',
     name,

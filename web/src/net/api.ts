@@ -107,13 +107,14 @@ export const api = {
   draftInputs: async (id: string): Promise<Json[]> =>
     (await get(`/api/drafts/${enc(id)}/inputs`, answer(is.InputList))).inputs,
   /** Store a draft, at this revision, as the next version of its workflow. Raises ApiError 422 with diagnostics, or 409.
-   *  `activateTriggers`: they start runs even if blocks were not imported. */
-  saveDraftVersion: (id: string, rev: number, name?: string, activateTriggers = false) =>
+   *  `activateTriggers`: they start runs even if blocks were not imported. `replaces`: the version that is active, 0 for
+   *  none: 409 would_replace if it is another one by then. */
+  saveDraftVersion: (id: string, rev: number, name: string, activateTriggers: boolean, replaces: number) =>
     send(
       'POST',
       `/api/drafts/${enc(id)}/versions`,
       answer(is.DraftVersion),
-      { name, activate_triggers: activateTriggers },
+      { name, activate_triggers: activateTriggers, replaces },
       { 'If-Match': `"${rev}"` },
     ),
   deleteDraft: (id: string) => send('DELETE', `/api/drafts/${enc(id)}`, anything),

@@ -8,12 +8,24 @@ export interface DialogProps {
   open: boolean
   onClose: () => void
   wide?: boolean
+  className?: string
+  /** Between the title and the button that closes. */
+  aside?: ReactNode
   /** Buttons at the bottom right. */
   foot?: ReactNode
   children: ReactNode
 }
 
-export function Dialog({ title, open, onClose, wide, foot, children }: DialogProps): ReactElement | null {
+export function Dialog({
+  title,
+  open,
+  onClose,
+  wide,
+  className,
+  aside,
+  foot,
+  children,
+}: DialogProps): ReactElement | null {
   const ref = useRef<HTMLDialogElement>(null)
   const id = useId()
   useEffect(() => {
@@ -33,7 +45,7 @@ export function Dialog({ title, open, onClose, wide, foot, children }: DialogPro
   return (
     <dialog
       ref={ref}
-      className={wide ? 'dialog dialog--wide' : 'dialog'}
+      className={['dialog', wide ? 'dialog--wide' : '', className ?? ''].filter(Boolean).join(' ')}
       aria-labelledby={id}
       onCancel={(event) => {
         event.preventDefault()
@@ -45,6 +57,7 @@ export function Dialog({ title, open, onClose, wide, foot, children }: DialogPro
     >
       <div className="dialog__head">
         <h2 id={id}>{title}</h2>
+        {aside}
         <Button kind="bare" icon="close" iconOnly onClick={onClose}>
           Close
         </Button>

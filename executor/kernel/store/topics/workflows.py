@@ -90,6 +90,13 @@ ADD = f"""
 INSERT INTO workflows ({WORKFLOW})
 SELECT :name, coalesce(max(version), 0) + 1, :hash, :document, :now FROM workflows WHERE name = :name
 ON CONFLICT DO NOTHING RETURNING {WORKFLOW}"""
+# The same where a version may become active: no row either if one is active.
+ADD_FREE = f"""
+INSERT INTO workflows ({WORKFLOW})
+SELECT :name, n.next, :hash, :document, :now
+  FROM (SELECT coalesce(max(version), 0) + 1 AS next FROM workflows WHERE name = :name) AS n
+ WHERE NOT EXISTS (SELECT 1 FROM active_versions WHERE workflow = :name)
+ON CONFLICT DO NOTHING RETURNING {WORKFLOW}"""
 ACTIVE = f"""
 SELECT {WORKFLOW} FROM workflows
  WHERE name = :name AND version = (SELECT version FROM active_versions WHERE workflow = :name)"""
@@ -163,15 +170,22 @@ def put_workflow(
     now_ms: int,
     declared: Declared | None = None,
     by: str | None = None,
+    replaces: int | None = None,
 ) -> Stored:
     """Store the next version of `name`, or find the existing version with this hash; it is the active one from now
     on. `declared` are the triggers of the document, which replace those of the version that was active; None leaves
-    them. `by`: who stores it."""
+    them. `by`: who stores it. With `replaces`, Conflict (would_replace, `active`) if a version is active that is
+    neither this number nor the document itself."""
     values = {"name": name, "hash": hash, "document": document, "now": now_ms}
     for _ in range(TRIES_MAX):
-        if found := tx.fetch_one(WorkflowRow, TAKE_BY_HASH, {"name": name, "hash": hash}):
-            return _make_active(tx, found, False, now_ms, declared, by)
-        if added := tx.fetch_one(WorkflowRow, ADD, values):
+        found = tx.fetch_one(WorkflowRow, TAKE_BY_HASH, {"name": name, "hash": hash})
+        active = None
+        if replaces is not None:
+            active = _take_active(tx, name)
+            _check_replaces(name, active, found, replaces)
+        if found:
+            return _make_active(tx, found, False, now_ms, declared, by, replaces)
+        if added := tx.fetch_one(WorkflowRow, ADD if replaces is None or active is not None else ADD_FREE, values):
             return _make_active(tx, added, True, now_ms, declared, by)
     raise Conflict(f"workflow '{name}' is being stored by many processes at once", hint="store it again")
 
@@ -210,13 +224,33 @@ def delete_workflow(tx: Tx, name: str) -> DeletedWorkflow | None:
     return DeletedWorkflow(0, schedules, webhooks)
 
 
+def _check_replaces(name: str, active: int | None, row: WorkflowRow | None, replaces: int) -> None:
+    """Raises Conflict unless the active version is `replaces`, or `row` itself, or there is none."""
+    if active in (None, replaces, row.version if row else None):
+        return
+    raise Conflict(
+        f"version {active} of workflow '{name}' is active, and this would replace it",
+        code="would_replace",
+        hint=f"store it under another name, or send `replaces`: {active}",
+        active=active,
+    )
+
+
 def _make_active(
-    tx: Tx, row: WorkflowRow, created: bool, now_ms: int, declared: Declared | None, by: str | None
+    tx: Tx,
+    row: WorkflowRow,
+    created: bool,
+    now_ms: int,
+    declared: Declared | None,
+    by: str | None,
+    replaces: int | None = None,
 ) -> Stored:
     values = {"name": row.name, "version": row.version, "now": now_ms, "by": by}
     before = _take_active(tx, row.name)
     if before is None and tx.run(ADD_ACTIVE, values) != 1:
         before = _take_active(tx, row.name)  # another process was first
+        if replaces is not None:
+            _check_replaces(row.name, before, row, replaces)
     if before not in (None, row.version):
         tx.run(CHANGE_ACTIVE, values)
     if declared is not None:

@@ -252,6 +252,37 @@ async def test_a_draft_becomes_a_version_and_is_based_on_it(client: httpx.AsyncC
     assert (based["rev"], based["base_name"], based["base_version"], based["base_rev"]) == (2, "greeting", 1, 2)
 
 
+async def test_a_draft_replaces_only_the_version_on_which_it_is_based(client: httpx.AsyncClient, hello: Json) -> None:
+    first, second = [f"/api/drafts/{(await begin(client, hello))['id']}" for _ in range(2)]
+    assert (await client.post(first + "/versions", json={})).status_code == 201
+    hello["description"] = "another one of that name"
+    await client.put(second, json={"document": hello}, headers=at(1))
+    refused = await client.post(second + "/versions", json={})
+    assert (refused.status_code, refused.json()["code"], refused.json()["active"]) == (409, "would_replace", 1)
+    assert "`replaces`: 1" in refused.json()["hint"]
+    assert (await client.post(second + "/versions", json={"replaces": 2})).status_code == 409
+    assert (await client.get("/api/workflows/hello")).json()["version"] == 1
+    assert (await client.get(second)).json()["base_version"] is None
+    taken = await client.post(second + "/versions", json={"replaces": 1})
+    assert (taken.status_code, taken.json()["replaced"]) == (201, 1)
+
+    hello["description"] = "based on version 1, which is not active any more"
+    await client.put(first, json={"document": hello}, headers=at(1))
+    assert (await client.post(first + "/versions", json={})).json()["active"] == 2
+    assert (await client.post(first + "/versions", json={"name": "free"})).status_code == 201
+
+
+async def test_nothing_is_stored_as_untitled(client: httpx.AsyncClient, hello: Json) -> None:
+    url = f"/api/drafts/{(await begin(client, {**hello, 'name': 'untitled'}))['id']}/versions"
+    for name in (None, "Untitled", " "):
+        refused = await client.post(url, json={"name": name})
+        assert (refused.status_code, refused.json()["code"], refused.json()["pointer"]) == (
+            400, "name_missing", "/name",
+        )  # fmt: skip
+    refused = await client.post("/api/workflows", json={**hello, "name": "untitled"})
+    assert (refused.status_code, refused.json()["code"]) == (400, "name_missing")
+
+
 async def test_the_name_of_the_draft_is_that_of_its_runs_and_versions(client: httpx.AsyncClient, hello: Json) -> None:
     del hello["name"]
     draft = await begin(client, hello)

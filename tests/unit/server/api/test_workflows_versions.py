@@ -133,6 +133,11 @@ async def test_the_command_line_shows_gets_and_activates(weft: Callable[..., Any
     again = await weft("deploy", str(tmp_path / "one.json"))
     assert again.stdout.startswith("say version 1 (active again instead of version 2, ")
     assert "(unchanged, " in (await weft("deploy", str(tmp_path / "one.json"))).stdout
+    for replaces in ("0", "2"):
+        refused = await weft("deploy", str(tmp_path / "two.json"), "--replaces", replaces)
+        assert refused.exit_code != 0 and "version 1 of workflow 'say' is active" in refused.stderr
+    assert (await weft("deploy", str(tmp_path / "two.json"), "--replaces", "1")).exit_code == 0
+    assert (await weft("deploy", str(tmp_path / "one.json"))).exit_code == 0
 
     assert (await weft("activate", "say", "2")).stdout == "say version 2 is active instead of version 1\n"
     assert (await weft("activate", "say", "2")).stdout == "say version 2 is already active\n"

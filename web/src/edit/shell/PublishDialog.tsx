@@ -1,113 +1,267 @@
-// Publishing: the draft becomes a version, which does not change.
+// Publishing: the draft becomes a version, which does not change. What stops by it is ticked first.
 
 import { useState, type ReactElement } from 'react'
 import { useStore } from 'zustand'
 import { api, ApiError } from '../../net/api'
-import { isTrigger, type Specs } from '../../document/document'
+import { serverNow } from '../../net/clock'
+import { repair } from '../../net/repair'
+import { triggers } from '../../net/triggers'
+import { isTrigger, UNTITLED, type Specs } from '../../document/document'
 import type { Diagnostic, DraftVersion } from '../../api/schemas'
 import type { Document } from '../../api/types'
-import { docStore, flush, specsOf } from '../../state/doc'
+import { dispatch, docStore, flush, specsOf } from '../../state/doc'
 import { uiStore } from '../../state/ui'
 import { Button } from '../../ui/Button'
 import { Dialog } from '../../ui/Dialog'
+import { roughly } from '../../ui/time'
 import { toast } from '../../ui/Toast'
+import { useData, type Loaded } from '../../ui/useData'
+import { useLater } from '../../ui/useLater'
+import { messageOf } from '../../ui/words'
+import { impactOf, type Active, type Effect } from './impact'
+import { ChangeSentence, Columns } from './PublishImpact'
+import './publish.css'
+
+interface Problems {
+  text: string
+  list: readonly Diagnostic[]
+}
 
 export default function PublishDialog(): ReactElement {
-  const name = useStore(docStore, (s) => s.doc.name ?? '')
-  const [typed, setTyped] = useState<string | null>(null)
-  const [problems, setProblems] = useState<{ text: string; list: readonly Diagnostic[] } | null>(null)
+  const doc = useStore(docStore, (s) => s.doc)
+  const base = useStore(docStore, (s) => (s.baseName === null ? null : { name: s.baseName, version: s.baseVersion }))
+  const own = doc.name ?? base?.name ?? ''
+  const [typed, setTyped] = useState(isUntitled(own) ? '' : own)
+  const [problems, setProblems] = useState<Problems | null>(null)
   const [busy, setBusy] = useState(false)
   const [activates, setActivates] = useState(false)
+  const [ticked, setTicked] = useState<readonly string[]>([])
   const triggersOff = useStore(docStore, (s) => isIncomplete(s.diagnostics) && startsByItself(s.doc, specsOf()))
+  const name = typed.trim()
+  const found = useActive(name)
+  const active = found.value?.active ?? null
+  const impact = impactOf(doc, active, base?.name === name ? base.version : null, specsOf())
+  const ticks = impact.stops.filter(({ id }) => !ticked.includes(`${name} ${id}`))
+  const why = busy ? 'Publishing' : (nameFault(name) ?? notKnown(found, name) ?? toTick(ticks))
+  const known = notKnown(found, name) === null
   const close = (): void => uiStore.setState({ overlay: null })
-  const save = async (): Promise<void> => {
+  const publish = async (): Promise<void> => {
+    if (why !== null) return
     setBusy(true)
+    setProblems(null)
     try {
+      if (docStore.getState().doc.name !== name) dispatch({ type: 'setMeta', meta: { name } })
       await flush()
       const { id, rev } = docStore.getState()
       if (id === null) return
-      const saved = await api.saveDraftVersion(id, rev, typed?.trim() || name, triggersOff && activates)
+      const saved = await api.saveDraftVersion(id, rev, name, triggersOff && activates, active?.version ?? 0)
       if (docStore.getState().id === id)
         docStore.setState({ baseVersion: saved.version, baseName: saved.name, baseRev: saved.rev })
-      const off = saved.diagnostics.find((found) => found.code === 'triggers_off')
+      const off = saved.diagnostics.find(({ code }) => code === 'triggers_off')
       if (off) toast(`${savedText(saved)} ${off.message} Settings has a switch for each.`, 'err')
       else toast(savedText(saved), 'ok')
       close()
     } catch (error) {
-      const list = error instanceof ApiError ? error.diagnostics.filter((found) => found.severity === 'error') : []
-      setProblems({ text: error instanceof Error ? error.message : String(error), list })
+      const list = error instanceof ApiError ? error.diagnostics.filter(({ severity }) => severity === 'error') : []
+      setProblems({ text: messageOf(error), list })
+      found.reload() // another version may have been published meanwhile
     } finally {
       setBusy(false)
     }
   }
   return (
     <Dialog
-      title="Publish version"
+      title={name ? `Publish ${name}` : 'Publish'}
+      className="publish"
       open
       onClose={close}
+      aside={<Since active={active} next={found.value?.next ?? null} />}
       foot={
         <>
-          <Button onClick={close}>Cancel</Button>
-          <Button
-            kind="primary"
-            data-testid="save-version"
-            why={busy ? 'Publishing' : null}
-            onClick={() => void save()}
-          >
-            Publish
+          {why && !busy ? (
+            <p className="publish__why" data-testid="publish-why">
+              {why}.
+            </p>
+          ) : null}
+          <Button kind="bare" onClick={close}>
+            Cancel
+          </Button>
+          <Button kind="primary" data-testid="save-version" why={why} onClick={() => void publish()}>
+            {found.value?.next ? `Publish version ${found.value.next}` : 'Publish'}
           </Button>
         </>
       }
     >
       <form
-        className="dialogform"
+        data-testid="publish-dialog"
         onSubmit={(event) => {
           event.preventDefault()
-          void save()
+          void publish()
         }}
       >
-        <label>
-          <span className="label">Workflow name</span>
-          <input
-            type="text"
-            value={typed ?? name}
-            onChange={(event) => setTyped(event.target.value)}
-            autoFocus
-            spellCheck={false}
-          />
-        </label>
-        <p className="quiet">
-          A published version cannot be changed. Webhooks, schedules and API calls use it from now on. You can keep
-          editing the draft.
-        </p>
-        {triggersOff ? (
-          <div className="notice" data-tone="wait" data-testid="triggers-off">
-            <p>Not all blocks and tools were imported, so new triggers stay off.</p>
-            <label className="checkline">
-              <input
-                type="checkbox"
-                data-testid="activate-triggers"
-                checked={activates}
-                onChange={(event) => setActivates(event.target.checked)}
-              />{' '}
-              Activate the triggers
-            </label>
-            {activates ? <p>Runs that they start fail when they reach a block that was not imported.</p> : null}
-          </div>
-        ) : null}
-        {problems ? (
-          <div role="alert" className="dialogform__refused">
-            <p>{problems.text}</p>
-            <ul>
-              {problems.list.slice(0, 8).map((found, i) => (
-                <li key={i}>{found.message}</li>
-              ))}
-            </ul>
-          </div>
-        ) : null}
+        <div className="publish__head">
+          <label>
+            <span className="label">Name of the workflow</span>
+            <input
+              type="text"
+              value={typed}
+              data-testid="publish-name"
+              placeholder="For example: orders"
+              onChange={(event) => setTyped(event.target.value)}
+              autoFocus
+              spellCheck={false}
+              maxLength={200}
+            />
+          </label>
+          {known ? <ChangeSentence diff={impact.changes} /> : null}
+          {base && name && base.name !== name ? (
+            <p className="publish__change">{base.name} stays published as it is.</p>
+          ) : null}
+        </div>
+        {found.error ? (
+          <p className="notice" data-tone="err" role="alert">
+            What this would replace is not known: {found.error.message}{' '}
+            <Button onClick={found.reload}>Try again</Button>
+          </p>
+        ) : (
+          <Columns impact={impact} active={active} />
+        )}
+        {triggersOff ? <TriggersOff activates={activates} onChange={setActivates} /> : null}
+        {problems ? <Refused {...problems} /> : null}
+        <Stops stops={impact.stops} ticked={(id) => ticked.includes(`${name} ${id}`)} onTick={tick} />
       </form>
     </Dialog>
   )
+
+  function tick(id: string): void {
+    const key = `${name} ${id}`
+    setTicked(ticked.includes(key) ? ticked.filter((each) => each !== key) : [...ticked, key])
+  }
+}
+
+/** What each thing that stops is, to be ticked. */
+function Stops({
+  stops,
+  ticked,
+  onTick,
+}: {
+  stops: readonly Effect[]
+  ticked: (id: string) => boolean
+  onTick: (id: string) => void
+}): ReactElement | null {
+  if (!stops.length) return null
+  return (
+    <div className="publish__stops">
+      {stops.map(({ id, what, note }) => (
+        <label key={id} data-testid={`stops-${id}`}>
+          <input type="checkbox" checked={ticked(id)} onChange={() => onTick(id)} />
+          <span>
+            <b>
+              {what} {id === 'version' ? 'is replaced.' : 'stops.'}
+            </b>{' '}
+            {note[0]!.toUpperCase() + note.slice(1)}.
+          </span>
+          {ticked(id) ? null : <small>Tick to publish</small>}
+        </label>
+      ))}
+    </div>
+  )
+}
+
+function Since({ active, next }: { active: Active | null; next: number | null }): ReactElement | null {
+  if (next === null) return null
+  return (
+    <>
+      <span className="publish__version">Version {next}</span>
+      {active ? (
+        <span className="publish__since">
+          after version {active.version}, live since {roughly(Math.max(0, serverNow() - active.sinceMs))}
+        </span>
+      ) : null}
+    </>
+  )
+}
+
+function TriggersOff({ activates, onChange }: { activates: boolean; onChange: (on: boolean) => void }): ReactElement {
+  return (
+    <div className="notice" data-tone="wait" data-testid="triggers-off">
+      <p>Not all blocks and tools were imported, so new triggers stay off.</p>
+      <label className="checkline">
+        <input
+          type="checkbox"
+          data-testid="activate-triggers"
+          checked={activates}
+          onChange={(event) => onChange(event.target.checked)}
+        />{' '}
+        Activate the triggers
+      </label>
+      {activates ? <p>Runs that they start fail when they reach a block that was not imported.</p> : null}
+    </div>
+  )
+}
+
+function Refused({ text, list }: Problems): ReactElement {
+  return (
+    <div role="alert" className="dialogform__refused">
+      <p>{text}</p>
+      <ul>
+        {list.slice(0, 8).map((found, i) => (
+          <li key={i}>{found.message}</li>
+        ))}
+      </ul>
+    </div>
+  )
+}
+
+interface Found {
+  name: string
+  /** Null: the name is free. */
+  active: Active | null
+  /** The number that the version gets if its document is a new one. */
+  next: number | null
+}
+
+/** What is published under this name now. */
+function useActive(name: string): Loaded<Found> {
+  const later = useLater(name, 250)
+  return useData(() => loadActive(later), [later])
+}
+
+async function loadActive(name: string): Promise<Found> {
+  if (nameFault(name) !== null) return { name, active: null, next: null }
+  const head = (await api.workflows()).find((each) => each.name === name)
+  if (!head) return { name, active: null, next: null }
+  const [stored, webhooks, schedules, runs] = await Promise.all([
+    api.workflow(name, head.version),
+    triggers.webhooks(name).catch(() => []),
+    triggers.schedules(name).catch(() => []),
+    api.runs({ workflow: name, limit: 1 }),
+  ])
+  const counts = runs.counts
+  const openRuns = counts ? counts.queued + counts.running + counts.waiting : 0
+  const document = repair(stored.document).document
+  const active = { version: head.version, sinceMs: head.activated_at_ms, document, webhooks, schedules, openRuns }
+  return { name, active, next: head.newest + 1 }
+}
+
+const isUntitled = (name: string): boolean => name.trim().toLowerCase() === UNTITLED
+
+function nameFault(name: string): string | null {
+  if (!name) return 'Name the workflow first'
+  if (isUntitled(name)) return 'Choose a name: every new draft is called untitled'
+  return /[/\p{Cc}]/u.test(name) ? 'The name is part of addresses: leave out slashes' : null
+}
+
+function notKnown(found: Loaded<Found>, name: string): string | null {
+  if (found.error) return 'What this would replace is not known'
+  return found.loading || found.value?.name !== name ? 'Looking up what this would replace' : null
+}
+
+function toTick(ticks: readonly Effect[]): string | null {
+  if (!ticks.length) return null
+  return ticks.length === 1
+    ? `Tick that ${ticks[0]!.what} ${ticks[0]!.id === 'version' ? 'is replaced' : 'stops'}`
+    : `Tick the ${ticks.length} things that stop`
 }
 
 const isIncomplete = (found: readonly Diagnostic[]): boolean => found.some((each) => each.code === 'not_imported')
