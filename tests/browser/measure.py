@@ -25,7 +25,7 @@ BLOCKS_COUNT = 1_000
 ROWS = 20
 OUTPUT_BYTES = 5 * 1024 * 1024
 # What may be: milliseconds on a machine that has nothing else to do.
-LOAD_MS, PAN_MS, OPEN_MS = 2_500, 60, 500
+LOAD_MS, PAN_MS, ZOOM_MS, OPEN_MS = 2_500, 60, 33, 500
 
 # Noted by the page itself: how long after its start the first block, and a large output, were there.
 WATCH = """() => {
@@ -77,12 +77,32 @@ def load_ms(editor: Editor, draft: str) -> float:
 
 def pan_ms(editor: Editor) -> float:
     """The 95th percentile of the time between two frames, while the wheel pans."""
-    box = editor.at("canvas").bounding_box()
-    assert box
-    editor.page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+    over_canvas(editor)
     editor.page.evaluate(FRAMES)
     for step in range(60):
         editor.page.mouse.wheel(40 if step < 40 else -20, 30 if step % 2 else -30)
+    return p95(editor)
+
+
+def zoom_ms(editor: Editor) -> float:
+    """The same while the wheel zooms out to all of it, through every level of detail, and back."""
+    over_canvas(editor)
+    editor.page.keyboard.down("Control")
+    editor.page.evaluate(FRAMES)
+    for step in range(120):
+        editor.page.mouse.wheel(0, 30 if step < 60 else -30)
+    taken = p95(editor)
+    editor.page.keyboard.up("Control")
+    return taken
+
+
+def over_canvas(editor: Editor) -> None:
+    box = editor.at("canvas").bounding_box()
+    assert box
+    editor.page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+
+
+def p95(editor: Editor) -> float:
     frames: list[float] = editor.page.evaluate("(cancelAnimationFrame(window.watching), window.frames_ms)")
     assert len(frames) >= 20, f"only {len(frames)} frames"
     return sorted(frames)[int(len(frames) * 0.95)]
@@ -107,7 +127,7 @@ def flood() -> dict[str, Any]:
 def main() -> None:
     found = find()
     env: dict[str, str | float | bool] = {**os.environ, **found.env}
-    taken: dict[str, list[float]] = {"load_ms": [], "pan_p95_ms": [], "open_ms": []}
+    taken: dict[str, list[float]] = {"load_ms": [], "pan_p95_ms": [], "zoom_p95_ms": [], "open_ms": []}
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
         server = SyncServerProcess(Path(folder), {"PYTHONPATH": str(BLOCKS)})
         browser = playwright.chromium.launch(executable_path=found.path, headless=True, args=list(FLAGS), env=env)
@@ -119,12 +139,13 @@ def main() -> None:
                 editor = Editor(context.new_page(), server.url)
                 taken["load_ms"].append(load_ms(editor, editor.api.draft(large())))
                 taken["pan_p95_ms"].append(pan_ms(editor))
+                taken["zoom_p95_ms"].append(zoom_ms(editor))
                 taken["open_ms"].append(open_ms(editor, editor.api.run(flood(), wait_s=30)))
                 context.close()
         finally:
             browser.close()
             server.stop()
-    bounds = {"load_ms": LOAD_MS, "pan_p95_ms": PAN_MS, "open_ms": OPEN_MS}
+    bounds = {"load_ms": LOAD_MS, "pan_p95_ms": PAN_MS, "zoom_p95_ms": ZOOM_MS, "open_ms": OPEN_MS}
     figures = {
         name: {"median": round(median(each)), "all": [round(one) for one in each], "most": bounds[name]}
         for name, each in taken.items()

@@ -68,3 +68,57 @@ def test_only_publish_and_run_are_boxes_and_the_page_has_one_heading(editor: Edi
     assert rail.evaluate("(it) => it.parentElement.offsetWidth") == 44
     rail.get_by_role("button", name="Add a block").click()
     editor.has_focus("[data-testid=block-picker]")
+
+
+def zoom(editor: Editor, to: float) -> None:
+    """With the wheel, as far as one notch allows."""
+    box = box_of(editor.at("canvas"))
+    editor.page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+    now = "+/scale\\((.+?)\\)/.exec(document.querySelector('.react-flow__viewport').style.transform)[1]"
+    editor.page.keyboard.down("Control")
+    for _ in range(80):
+        if editor.page.evaluate(now) <= to:
+            break
+        editor.page.mouse.wheel(0, 40)
+        editor.page.wait_for_timeout(20)
+    editor.page.keyboard.up("Control")
+    assert editor.page.evaluate(now) <= to
+
+
+def test_from_far_away_names_keep_their_size_and_then_there_is_one_canvas(editor: Editor) -> None:
+    editor.open(document(KINDS, EDGES))
+    zoom(editor, 0.55)
+    name = editor.block("plain").locator(".card__name")
+    expect(editor.block("plain").locator(".card__sentence")).to_have_count(0)
+    high = "(it) => parseFloat(getComputedStyle(it).fontSize) * it.getBoundingClientRect().width / it.offsetWidth"
+    assert 10.5 <= name.evaluate(high) <= 11.5
+    zoom(editor, 0.42)
+    assert 10.5 <= name.evaluate(high) <= 11.5
+    zoom(editor, 0.24)
+    expect(editor.at("weave")).to_be_visible()
+    expect(editor.page.locator(".card")).to_have_count(0)
+    painted = """(it) => {
+      const { data } = it.getContext('2d').getImageData(0, 0, it.width, it.height)
+      return data.some((value, at) => at % 4 === 3 && value > 0)
+    }"""
+    assert editor.at("weave").evaluate(painted)
+
+
+def test_far_away_the_keyboard_and_the_pointer_still_reach_every_block(editor: Editor) -> None:
+    editor.open(document(KINDS, EDGES))
+    zoom(editor, 0.2)
+    blocks = editor.at("weave-list").get_by_role("button")
+    expect(blocks).to_have_count(len(KINDS) + 1)
+    blocks.first.focus()
+    assert editor.selected() == ["start"]
+    editor.press("Alt+ArrowRight")
+    editor.until("window.__app.ui.getState().selection.blocks[0] === 'check'")
+    editor.has_focus(".weave__block[data-id=check]")
+    pane = box_of(editor.page.locator(".react-flow__pane"))
+    place = editor.page.evaluate(
+        """() => /translate\\((.+?)px, ?(.+?)px\\) scale\\((.+?)\\)/
+          .exec(document.querySelector('.react-flow__viewport').style.transform).slice(1).map(Number)"""
+    )
+    x, y, scale = place
+    editor.page.mouse.click(pane["x"] + x + (272 + 100) * scale, pane["y"] + y + (320 + 32) * scale)
+    editor.until("window.__app.ui.getState().selection.blocks[0] === 'plain'")

@@ -24,6 +24,8 @@ def test_check_28_a_thousand_blocks(editor: Editor) -> None:
     assert editor.page.evaluate("Object.keys(window.__app.doc.getState().doc.blocks).length") == measure.BLOCKS_COUNT
     assert measure.pan_ms(editor) < measure.PAN_MS * SLACK
 
+    assert measure.zoom_ms(editor) < measure.ZOOM_MS * SLACK
+
     wanted = editor.block("b777")
     expect(wanted).to_have_count(0)  # only what is on the screen is there
     editor.press("Control+f")

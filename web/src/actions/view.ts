@@ -122,7 +122,9 @@ export function focusNode(id: string | null): void {
     if (pickerStore.getState().request || (now !== before && isTextField(now))) return
     const canvas = document.querySelector<HTMLElement>('.canvas')
     const node =
-      id === null ? null : canvas?.querySelector<HTMLElement>(`.react-flow__node[data-id="${CSS.escape(id)}"]`)
+      id === null
+        ? null
+        : canvas?.querySelector<HTMLElement>(`:is(.react-flow__node, .weave__block)[data-id="${CSS.escape(id)}"]`)
     const target = node ?? canvas
     target?.focus({ preventScroll: true })
   })

@@ -54,6 +54,19 @@ export function AgentBody({ block, paint }: { block: Block; paint: Paint }): Rea
   )
 }
 
+/** From far away. */
+export function Strokes({ block, paint }: { block: Block; paint: Paint }): ReactElement {
+  return (
+    <div className="agent__strokes">
+      {toolsOf(block, paint.node)
+        .slice(0, 3)
+        .map(({ name, state }) => (
+          <i key={name} data-state={state} />
+        ))}
+    </div>
+  )
+}
+
 function Tool({ tool: { name, kind, asks, calls, state } }: { tool: AgentTool }): ReactElement {
   return (
     <li

@@ -10,7 +10,7 @@ import { Icon } from '../ui/icons'
 import { glyphOf, wordOf } from '../ui/status'
 import { durationText, roughly } from '../ui/time'
 import { useClock } from '../ui/useClock'
-import { AgentBody, ModelLine } from './AgentBody'
+import { AgentBody, ModelLine, Strokes } from './AgentBody'
 import { Lines } from './Footer'
 import type { CardFlow } from './flow'
 import { inPlaceStore } from '../actions/edit'
@@ -68,6 +68,7 @@ export const BlockNode = memo(function BlockNode({ id, data, selected }: NodePro
           </div>
           {shape === 'ticket' && !far ? <Stub block={block} node={node} /> : null}
         </div>
+        {far && shape === 'agent' ? <Strokes block={block} paint={paint} /> : null}
         {far ? null : (
           <>
             {shape === 'agent' ? <AgentBody block={block} paint={paint} /> : null}

@@ -4,6 +4,7 @@
 import {
   Background,
   BackgroundVariant,
+  getViewportForBounds,
   MiniMap,
   ReactFlow,
   ReactFlowProvider,
@@ -16,6 +17,7 @@ import {
 } from '@xyflow/react'
 import '@xyflow/react/dist/base.css'
 import { useStore } from 'zustand'
+import { reducedMotion } from '../a11y'
 import './css/canvas.css'
 import './css/card.css'
 import './css/foot.css'
@@ -26,13 +28,13 @@ import './css/note.css'
 import './css/port.css'
 import './css/edge.css'
 import './css/hint.css'
-import { useCallback, useEffect, useMemo, useRef, useState, type ReactElement } from 'react'
+import { lazy, Suspense, useCallback, useEffect, useMemo, useRef, useState, type ReactElement } from 'react'
 import type { BlockSpec, Document, Point } from '../api/types'
 import { BLOCK_MIME } from '../actions/picker'
 import { openPicker } from '../actions/picker'
 import { importFiles } from '../actions/files'
 import { docStore, specsStore } from '../state/doc'
-import { absoluteAt, indexOf, noteId } from '../document/document'
+import { absoluteAt, indexOf, noteId, type Specs } from '../document/document'
 import { runStore } from '../state/live'
 import { select, uiStore } from '../state/ui'
 import { addBlock, connect, dropBlocks, inPlaceStore } from '../actions/edit'
@@ -55,11 +57,12 @@ import { EdgeSheet } from './EdgeSheet'
 import { FlowEdge } from './FlowEdge'
 import { hoverStore, leaveEdge, overEdge } from './hover'
 import { useCanvasKeys } from './keyboard'
-import { CULL_FROM, DetailContext, detailAt, MINIMAP_FROM, ZOOM_MIN } from './lod'
+import { CULL_FROM, DetailContext, detailAt, MINIMAP_FROM, useConstantSize, useLevels, ZOOM_MIN } from './lod'
 import { openMenu } from './menu'
 import { ModeContext } from './mode'
 import { NoteNode } from './NoteNode'
 import { worstOf } from './paint'
+import { boundsOf } from '../geometry/fitting'
 import { GRID } from '../geometry/size'
 import { useFit, type Fit } from './useFit'
 import { useWays } from './useWays'
@@ -71,10 +74,12 @@ const EMPTY: Document = { format: 'weft/1', blocks: {}, edges: [] }
 /** Edges are joined by `endReconnecting`, which knows the rules; but without a handler here their ends cannot be dragged. */
 const NOT_BY_REACT_FLOW = (): void => undefined
 const NOTHING_LOCAL: Local = new Map()
+// Fetched when one zooms out.
+const FarCanvas = lazy(() => import('./FarCanvas'))
 const NO_EDGES: FlowLine[] = []
+const NO_NODES: FlowNode[] = []
 const NODE_TYPES = { block: BlockNode, container: ContainerNode, note: NoteNode }
 const EDGE_TYPES = { flow: FlowEdge }
-const FIT = { padding: 0.12, maxZoom: 1, minZoom: ZOOM_MIN }
 const SPOKEN = {
   'node.a11yDescription.default':
     'Press Enter to edit, C to connect, Alt and an arrow key to follow connections, an arrow key to move, Delete to delete.',
@@ -127,8 +132,11 @@ function Inner({ mode }: { mode: CanvasMode }): ReactElement {
   const large = count > CULL_FROM
   const detail = useFlow((s) => detailAt(s.transform[2]))
   const merged = large && detail !== 'near'
+  const tiny = detail === 'tiny'
+  const levels = useLevels(tiny, !reducedMotion())
+  useConstantSize(frame)
   const fit = useFit(flow, frame, !ready ? null : mode === 'edit' ? opened : ran ? runId : null, doc, specs)
-  useEye(flow, frame, fit)
+  useEye(flow, frame, fit, doc, specs)
   useCanvasKeys(mode)
 
   const onNodesChange = useCallback(
@@ -241,8 +249,8 @@ function Inner({ mode }: { mode: CanvasMode }): ReactElement {
       <DetailContext value={detail}>
         <ReactFlow<FlowNode, FlowLine>
           onInit={() => setReady(true)}
-          nodes={nodes}
-          edges={merged ? NO_EDGES : edges}
+          nodes={levels.blocks ? nodes : NO_NODES}
+          edges={merged || !levels.blocks ? NO_EDGES : edges}
           nodeTypes={NODE_TYPES}
           edgeTypes={EDGE_TYPES}
           onNodesChange={onNodesChange}
@@ -258,9 +266,9 @@ function Inner({ mode }: { mode: CanvasMode }): ReactElement {
           selectionKeyCode={null}
           multiSelectionKeyCode={['Shift', 'Meta', 'Control']}
           panActivationKeyCode="Space"
-          selectionOnDrag={editable}
+          selectionOnDrag={editable && !tiny}
           selectionMode={SelectionMode.Partial}
-          panOnDrag={editable ? [1, 2] : true}
+          panOnDrag={editable && !tiny ? [1, 2] : true}
           panOnScroll
           zoomOnDoubleClick={false}
           snapToGrid={!free}
@@ -328,7 +336,7 @@ function Inner({ mode }: { mode: CanvasMode }): ReactElement {
           onNodeClick={(_, node) => focusNode(node.id)}
         >
           <Background variant={BackgroundVariant.Dots} gap={GRID} size={2} color="var(--dots)" />
-          {wantsMap !== count >= MINIMAP_FROM ? (
+          {wantsMap !== count >= MINIMAP_FROM && !tiny ? (
             <MiniMap<FlowNode>
               pannable
               zoomable
@@ -345,7 +353,12 @@ function Inner({ mode }: { mode: CanvasMode }): ReactElement {
               }
             />
           ) : null}
-          {merged ? <EdgeSheet doc={doc} specs={specs} ways={ways} /> : null}
+          {merged && levels.blocks ? <EdgeSheet doc={doc} specs={specs} ways={ways} /> : null}
+          {levels.weave ? (
+            <Suspense fallback={null}>
+              <FarCanvas doc={doc} specs={specs} ways={ways} leaving={!tiny} />
+            </Suspense>
+          ) : null}
         </ReactFlow>
       </DetailContext>
       <Hint />
@@ -478,7 +491,11 @@ function useEye(
   flow: ReactFlowInstance<FlowNode, FlowLine>,
   frame: React.RefObject<HTMLDivElement | null>,
   all: Fit,
+  doc: Document,
+  specs: Specs,
 ): void {
+  const shown = useRef({ doc, specs })
+  shown.current = { doc, specs }
   useEffect(() => {
     setEye({
       toCanvas: (screen) => {
@@ -493,7 +510,11 @@ function useEye(
       fit: (ids, duration) => {
         if (!ids) return all.all(duration)
         all.moved()
-        void flow.fitView({ ...FIT, duration, nodes: ids.map((id) => ({ id })) })
+        const box = boundsOf(shown.current.doc, shown.current.specs, ids)
+        const room = frame.current?.getBoundingClientRect()
+        if (!box || !room) return
+        const to = getViewportForBounds(box, room.width, room.height, ZOOM_MIN, 1, 0.12)
+        void flow.setViewport(to, { duration })
       },
       center: (at, zoom, duration) => {
         all.moved()

@@ -6,10 +6,9 @@ import { useEffect, useRef } from 'react'
 import type { Document } from '../api/types'
 import { absoluteAt, readingOrder, type Specs } from '../document/document'
 import { uiStore } from '../state/ui'
-import { fitted, type Viewport } from '../geometry/fitting'
+import { boundsOf, fitted, WHOLE, type Viewport } from '../geometry/fitting'
 import type { FlowLine, FlowNode } from './flow'
 import { READABLE, ZOOM_MIN } from './lod'
-import { WHOLE } from '../geometry/fitting'
 import { sizeOf } from '../geometry/size'
 import { forgetAdded, reveal } from '../actions/view'
 
@@ -49,8 +48,8 @@ export function useFit(
   /** Of everything, however small; else as a document is opened. */
   function viewport(everything = false): Viewport | null {
     const room = frame.current?.getBoundingClientRect()
-    const all = flow.getNodesBounds(flow.getNodes().map((node) => node.id))
-    return room?.width && all.width
+    const all = boundsOf(shown.current.doc, shown.current.specs)
+    return room?.width && all?.width
       ? fitted(
           room,
           all,

@@ -1,7 +1,11 @@
 // What of a document is shown when it is opened: all of it if it can still be recognised then, else its beginning.
 
-/** The smallest zoom at which a whole document is shown when it is opened: names can still be read. */
-export const WHOLE = 0.5
+import type { Document } from '../api/types'
+import { absoluteAt, type Specs } from '../document/document'
+import { NOTE_SIZE, sizeOf } from './size'
+
+/** The smallest zoom at which a whole document is shown when it is opened: above it a block shows everything. */
+export const WHOLE = 0.6
 
 export interface Box {
   x: number
@@ -50,4 +54,25 @@ function placed(room: number, from: number, size: number, first: number, zoom: n
 export function zoomFor(room: { width: number; height: number }, box: Box, zoom: number, least: number): number | null {
   const whole = Math.min(zoom, room.width / (box.width + 2 * MARGIN), room.height / (box.height + 2 * MARGIN))
   return whole < zoom && whole < least ? null : whole
+}
+
+/** The box around all of a document, or around some of its blocks; null when there are none. */
+export function boundsOf(doc: Document, specs: Specs, ids?: readonly string[]): Box | null {
+  const boxes = (ids ?? Object.keys(doc.blocks)).flatMap((id): Box[] => {
+    const block = doc.blocks[id]
+    if (!block) return []
+    const [x, y] = absoluteAt(doc, id)
+    const [width, height] = sizeOf(block, specs.get(block.type))
+    return [{ x, y, width, height }]
+  })
+  for (const { at, size } of ids ? [] : (doc.notes ?? [])) {
+    const [width, height] = size ?? NOTE_SIZE
+    boxes.push({ x: at?.[0] ?? 0, y: at?.[1] ?? 0, width, height })
+  }
+  if (!boxes.length) return null
+  const x = Math.min(...boxes.map((box) => box.x))
+  const y = Math.min(...boxes.map((box) => box.y))
+  const right = Math.max(...boxes.map((box) => box.x + box.width))
+  const bottom = Math.max(...boxes.map((box) => box.y + box.height))
+  return { x, y, width: right - x, height: bottom - y }
 }
