@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
+from typing import Any
 
 from playwright.sync_api import Page, expect
 
-from tests.browser.conftest import Watched
-from tests.browser.editor import Editor, document
+from tests.browser.conftest import Contexts, Servers, Watched
+from tests.browser.editor import Api, Editor, document
+from tests.support.server import SyncServerProcess
 
 EXAMPLES = len(list((Path(__file__).parents[2] / "examples").glob("*.json")))
 
@@ -24,13 +26,16 @@ def shows_the_examples(editor: Editor) -> None:
     """At least the six that teach one thing each. Under the policy, and with nothing from other hosts: the fixture
     looks at that."""
     assert EXAMPLES >= 6
-    answer = editor.page.goto("/")
+    answer = editor.page.goto("/?examples=1")  # with ten workflows they are not on the page
     assert answer is not None
     policy = answer.headers["content-security-policy"]
     assert "default-src 'self'" in policy and "unsafe" not in policy
+    expect(editor.page.get_by_role("button", name=re.compile("^Open a copy of ")).first).to_be_visible()
+    if (rest := editor.page.get_by_role("button", name=f"All {EXAMPLES} examples")).count():
+        rest.click()
     copies = editor.page.get_by_role("button", name=re.compile("^Open a copy of "))
     expect(copies).to_have_count(EXAMPLES)
-    expect(editor.page.get_by_role("button", name=re.compile("^Run "))).to_have_count(EXAMPLES)
+    expect(editor.page.get_by_role("button", name=re.compile("^Run it: "))).to_have_count(EXAMPLES)
     copies.first.click()
     expect(editor.at("canvas")).to_be_visible()
     expect(editor.page.locator(".card").first).to_be_visible()
@@ -74,3 +79,120 @@ def test_check_14_export_delete_import_is_identical(editor: Editor, page: Page, 
     editor.is_ready("in")
     editor.draft_id = page.url.split("/w/")[1].split("?")[0]
     assert editor.doc() == editor.stored() == before
+
+
+ASKS = document(
+    {"ask": {"type": "approval", "name": "Ask", "at": [272, 0], "params": {"title": "Pay 20 EUR?"}}}, [("start", "ask")]
+)
+FAILS = document(
+    {
+        "bad": {
+            "type": "function",
+            "name": "Reserve stock",
+            "at": [272, 0],
+            "params": {"code": "throw new Error('409 held by other')"},
+        }
+    },
+    [("start", "bad")],
+)
+
+
+def stored(server: SyncServerProcess, name: str, doc: dict[str, Any]) -> Api:
+    api = Api(server.url)
+    api.post("/api/workflows", {"document": {**doc, "name": name}, "name": name})
+    return api
+
+
+def test_what_waits_is_answered_on_its_ticket(servers: Servers, contexts: Contexts) -> None:
+    server = servers()
+    api = stored(server, "pays", ASKS)
+    run = api.post("/api/workflows/pays/runs?wait=10")["run"]
+    watched = contexts(server.url, reduced_motion="reduce")
+    page = watched.page()
+    page.goto("/")
+    ticket = page.locator(".ticket")
+    expect(ticket).to_contain_text("Pay 20 EUR?")
+    ticket.get_by_role("button").first.click()
+    expect(ticket).to_have_count(0)
+    assert api.until(run, "succeeded") == "succeeded"
+    watched.check()
+
+
+def test_cards_are_painted_with_the_last_run_and_lead_to_it(servers: Servers, contexts: Contexts) -> None:
+    server = servers()
+    api = stored(server, "stock", FAILS)
+    runs = [api.post("/api/workflows/stock/runs?wait=10")["run"] for _ in range(2)]
+    stored(server, "pays", ASKS)
+    watched = contexts(server.url)
+    page = watched.page()
+    page.goto("/")
+    card = page.get_by_test_id("card-stock")
+    expect(card.locator(".thumb__box[data-tone=err]")).to_have_count(1)
+    expect(card.locator(".thumb__box[data-tone=ok][data-shape=trigger]")).to_have_count(1)
+    expect(card.locator(".tile__bars rect[data-status=failed]")).to_have_count(2)
+    expect(card).to_contain_text("Reserve stock")
+    expect(card).to_contain_text("2 today")
+    expect(card.locator(f"a[href='/runs/{runs[1]}']")).to_contain_text("Failed")
+    expect(page.get_by_test_id("card-pays").locator("[data-shape=ticket]")).to_have_count(1)
+    expect(page.get_by_test_id("card-pays")).to_contain_text("Never run")
+    page.get_by_label("Filter by name or block").fill("reserve")
+    expect(page.locator(".tile")).to_have_count(1)
+    page.get_by_label("Filter by name or block").fill("nothing has this")
+    expect(page.get_by_text("No workflow has")).to_be_visible()
+    watched.check()
+
+
+def test_workflows_are_moved_to_folders_and_drafts_are_renamed(servers: Servers, contexts: Contexts) -> None:
+    server = servers()
+    stored(server, "stock", FAILS)
+    api = stored(server, "pays", ASKS)
+    draft = api.draft({**ASKS, "name": "untitled"})
+    watched = contexts(server.url)
+    page = watched.page()
+    page.goto("/")
+    page.get_by_role("button", name="More for stock").click()
+    page.get_by_role("menuitem", name="Move to folder").click()
+    page.get_by_label("Folder", exact=True).fill("Shop")
+    page.keyboard.press("Enter")
+    page.get_by_role("group", name="Folders").get_by_role("button", name="Shop").click()
+    expect(page.locator(".tile")).to_have_count(1)
+    expect(page.get_by_test_id("card-stock")).to_be_visible()
+    page.get_by_role("button", name="Drafts").click()
+    page.get_by_role("button", name="More for untitled").click()
+    page.get_by_role("menuitem", name="Rename").click()
+    page.get_by_label("Name", exact=True).fill("second-look")
+    page.keyboard.press("Enter")
+    expect(page.get_by_test_id("card-second-look")).to_be_visible()
+    assert api.get(f"/api/drafts/{draft}")["document"]["name"] == "second-look"
+    watched.check()
+
+
+def test_a_workflow_runs_and_is_deleted_from_its_card(servers: Servers, contexts: Contexts) -> None:
+    server = servers()
+    api = stored(server, "stock", FAILS)
+    watched = contexts(server.url)
+    page = watched.page()
+    page.goto("/")
+    page.get_by_role("button", name="Run stock").click()
+    page.wait_for_url("**/runs/*")
+    api.until(page.url.split("/runs/")[1].split("?")[0], "failed")
+    page.goto("/")
+    page.get_by_role("button", name="More for stock").click()
+    page.get_by_role("menuitem", name="Delete").click()
+    page.get_by_role("dialog").get_by_role("button", name="Delete").click()
+    expect(page.get_by_test_id("card-stock")).to_have_count(0)
+    assert api.get("/api/workflows")["workflows"] == []
+    watched.check()
+
+
+def test_a_first_visit_finds_an_example_that_runs(servers: Servers, contexts: Contexts) -> None:
+    """It is started once, however often the page is opened."""
+    server = servers()
+    watched = contexts(server.url)
+    for page in (watched.page(), watched.page()):
+        page.goto("/")
+        expect(page.get_by_role("heading", name="weft carries it through")).to_be_visible()
+        expect(page.get_by_test_id("card-Durable demo").locator(".thumb__box[data-tone=ok]").first).to_be_visible()
+    runs = Api(server.url).get("/api/runs")["runs"]
+    assert [run["workflow"] for run in runs] == ["durable-demo"]
+    watched.check()

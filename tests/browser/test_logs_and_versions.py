@@ -109,5 +109,5 @@ def test_home_shows_the_last_run_of_a_workflow_that_ran_long_ago(editor: Editor)
     for _ in range(51):
         editor.api.run({**doc, "name": "often"})
     editor.page.goto("/")
-    row = editor.page.locator(".home__row", has_text="ran-long-ago")
+    row = editor.page.locator(".tile", has_text="ran-long-ago")
     expect(row.locator(f"a[href='/runs/{last}']")).to_be_visible()

@@ -2,7 +2,17 @@
 
 import { maybe, list, Mismatch, number, record, shape, text, type Check } from '../api/check'
 import * as is from '../api/checks'
-import type { Delta, Document, Draft, Problem, RunView, WaitView, WireEvent, WorkflowVersion } from '../api/types'
+import type {
+  CardPage,
+  Delta,
+  Document,
+  Draft,
+  Problem,
+  RunView,
+  WaitView,
+  WireEvent,
+  WorkflowVersion,
+} from '../api/types'
 import { repair } from './repair'
 
 /** What an answer holds, or Mismatch. */
@@ -36,6 +46,13 @@ export function waits(value: unknown): WaitView[] {
 export function wait(value: unknown): WaitView {
   is.Wait(value, '')
   return withRequest(value as WaitView)
+}
+
+/** Workflows as cards, with documents that can be drawn. */
+export function cards(value: unknown): CardPage {
+  is.CardPage(value, '')
+  const page = value as CardPage
+  return { ...page, cards: page.cards.map((card) => ({ ...card, document: repair(card.document).document })) }
 }
 
 /** A document of a stored workflow, as it can be drawn. */

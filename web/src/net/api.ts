@@ -35,12 +35,28 @@ export interface RunOptions {
   stopAfter?: string
 }
 
+export interface CardQuery {
+  folder?: string | undefined
+  /** In the name, or the name or type of a block. */
+  text?: string | undefined
+  order: 'run' | 'changed' | 'name'
+  /** When today began. */
+  since: number
+  after?: number
+  limit: number
+}
+
 export interface RunQuery {
   workflow?: string
   draft?: string
   /** Only runs that this run started. */
   parent?: string
   status?: RunStatus
+  /** Created then: Unix ms. */
+  since?: number
+  until?: number
+  /** In the id, the idempotency key or the error. */
+  text?: string
   before?: string
   limit?: number
   /** 0: runs are not counted. */
@@ -62,6 +78,12 @@ export const api = {
 
   // workflows: stored versions
   workflows: async (): Promise<WorkflowHead[]> => (await get('/api/workflows', answer(is.WorkflowPage))).workflows,
+  /** Workflows as the front page shows them. */
+  cards: (where: CardQuery) => get(`/api/cards${query({ ...where })}`, read.cards),
+  /** `folder` empty: in none. */
+  putInFolder: (name: string, folder: string) =>
+    send('PUT', `/api/workflows/${enc(name)}/folder`, anything, { folder }),
+  deleteWorkflow: (name: string) => send('DELETE', `/api/workflows/${enc(name)}`, anything, {}),
   workflow: (name: string, version?: number) => get(`/api/workflows/${enc(name)}${query({ version })}`, read.version),
   /** Versions of a workflow, newest first. */
   versions: (name: string, limit: number) =>
@@ -159,6 +181,12 @@ export const api = {
   /** Run a document as it is, stored or not. */
   startDocument: (document: Document, input: Json, options: RunOptions = {}) =>
     start('/api/runs', { document, input }, options),
+  /** Runs a document once on this server, however often it is asked for under this key. */
+  startOnce: (document: Document, input: Json, key: string) =>
+    send('POST', '/api/runs', answer(is.RunAccepted), { document, input }, { 'Idempotency-Key': key }),
+  /** How many runs were created in each part of a time, by status. */
+  runTimes: (where: { since: number; until: number; parts: number; workflow?: string | undefined }) =>
+    get(`/api/run-times${query(where)}`, answer(is.RunTimes)),
   /** Without `from` everything runs again; with it, results from before that block are reused. */
   rerun: (id: string, from?: string, input?: Json) =>
     make(`/api/runs/${enc(id)}/rerun`, { from, input }, answer(is.RunAccepted)),

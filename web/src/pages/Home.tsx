@@ -1,12 +1,12 @@
-// The front page: workflows and drafts, open approvals, recent runs, and examples to start with. Files dropped
-// anywhere on it become drafts.
+// The front page: what waits for the person, workflows and drafts as cards, and examples to start with. Files dropped anywhere on
+// it become drafts.
 
 import { useEffect, useRef, useState, type ReactElement } from 'react'
 import { useStore } from 'zustand'
-import { api } from '../net/api'
-import type { LastRun, WorkflowHead } from '../api/schemas'
-import type { Document, DraftSummary, Example } from '../api/types'
-import { Link, navigate } from '../ui/navigation'
+import { api, type CardQuery } from '../net/api'
+import { serverNow } from '../net/clock'
+import type { CardPage, Document } from '../api/types'
+import { navigate, setQuery, useLocation } from '../ui/navigation'
 import { loadSpecs, specsStore } from '../state/doc'
 import { emptyDocument } from '../document/document'
 import TopBar from '../edit/shell/TopBar'
@@ -14,27 +14,40 @@ import { Button } from '../ui/Button'
 import { EmptyState } from '../ui/EmptyState'
 import { Icon } from '../ui/icons'
 import { MenuButton } from '../ui/Menu'
-import { Status } from '../ui/status'
 import { toast } from '../ui/Toast'
 import { useData } from '../ui/useData'
+import { useLater } from '../ui/useLater'
 import { isForPeople } from '../edit/shell/waiting'
-import { titleOf } from './answer'
-import { download, importText, sampleInput } from './importing'
-import { Ago } from '../ui/Ago'
+import { Examples, FirstVisit } from './home/Examples'
+import { DraftTile, WorkflowTile } from './home/items'
+import { Tickets } from './home/Tickets'
+import { importText } from './importing'
 import { ListState, Stale, usePolled } from './parts'
 import { messageOf } from '../ui/words'
 import { useReadOnly } from '../ui/rights'
-import { Thumb } from './Thumb'
 import './pages.css'
 import './home.css'
 
-const RECENT = 8
+const PAGE = 24
+const EXAMPLES_UNTIL = 10
+const ORDERS = { run: 'Last run', changed: 'Last change', name: 'Name' } as const
+type Order = keyof typeof ORDERS
+/** The folder of drafts that are no workflow yet. */
+const DRAFTS = '\u0000drafts'
 
 export default function Home(): ReactElement {
+  const { query } = useLocation()
+  const folder = query.get('folder')
+  const order: Order = (query.get('order') ?? 'run') in ORDERS ? ((query.get('order') ?? 'run') as Order) : 'run'
+  const [typed, setTyped] = useState('')
+  const text = useLater(typed.trim(), 200)
+  const [pages, setPages] = useState(1)
+  const cards = usePolled(
+    () => firstCards({ folder: folder ?? undefined, text: text || undefined, order }, pages),
+    [folder, text, order, pages],
+  )
   const drafts = usePolled(() => api.drafts(), [])
-  const workflows = usePolled(() => api.workflows(), [])
   const examples = useData(() => api.examples(), [])
-  const runs = usePolled(() => api.runs({ limit: RECENT, counts: 0 }), [])
   const waits = usePolled(() => api.waits(), [])
   const specs = useStore(specsStore, (s) => s.specs)
   const file = useRef<HTMLInputElement>(null)
@@ -43,9 +56,13 @@ export default function Home(): ReactElement {
   const dropping = useDrop((files) => void takeFiles(files))
   useEffect(() => void loadSpecs().catch(() => undefined), [])
 
-  const open = async (document: Document, name = document.name, base?: number): Promise<void> => {
+  const reload = (): void => {
+    cards.reload()
+    drafts.reload()
+  }
+  const open = async (document: Document): Promise<void> => {
     try {
-      navigate(`/w/${(await api.createDraft(document, name, base)).id}`)
+      navigate(`/w/${(await api.createDraft(document, document.name)).id}`)
     } catch (error) {
       toast(messageOf(error), 'err')
     }
@@ -81,10 +98,12 @@ export default function Home(): ReactElement {
   })
 
   const people = (waits.value ?? []).filter(isForPeople)
-  const recent = runs.value?.runs ?? []
-  const stored = (workflows.value ?? []).filter(
-    (workflow) => !(drafts.value ?? []).some((draft) => draft.base_name === workflow.name),
-  )
+  const folders = cards.value?.folders ?? {}
+  const published = Object.values(folders).reduce((sum, count) => sum + count, 0)
+  // A draft of a workflow has the card of the workflow.
+  const own = (drafts.value ?? []).filter((draft) => draft.base_name === null)
+  const total = published + own.length
+  const known = cards.value !== null && drafts.value !== null
   const choose = (): void => file.current?.click()
   return (
     <div className="screen" data-dropping={dropping || undefined}>
@@ -92,7 +111,7 @@ export default function Home(): ReactElement {
         approvals={people.length}
         right={
           <>
-            <Button icon="upload" className="home__import" why={why} onClick={choose}>
+            <Button kind="bare" icon="upload" className="home__import" why={why} onClick={choose}>
               Import
             </Button>
             <Button
@@ -118,130 +137,88 @@ export default function Home(): ReactElement {
           event.target.value = ''
         }}
       />
-      <main className="page page--wide home">
-        <div className="home__main">
-          {trouble.map((text) => (
-            <p key={text} className="notice" data-tone="err" role="alert">
-              {text}{' '}
-              <Button kind="bare" onClick={() => setTrouble([])}>
-                Dismiss
+      <main className="page home">
+        {trouble.map((text) => (
+          <p key={text} className="notice" data-tone="err" role="alert">
+            {text}{' '}
+            <Button kind="bare" onClick={() => setTrouble([])}>
+              Dismiss
+            </Button>
+          </p>
+        ))}
+        <Tickets waits={people} onDone={waits.reload} />
+        <section aria-labelledby="home-workflows">
+          <div className="home__head home__bar">
+            <h1 id="home-workflows">Workflows</h1>
+            {total ? <Folders folders={folders} total={total} drafts={own.length} chosen={folder} /> : null}
+            <span className="home__fill" />
+            {total ? (
+              <>
+                <label className="home__filter">
+                  <Icon name="search" size={14} />
+                  <input
+                    type="search"
+                    aria-label="Filter by name or block"
+                    placeholder="Filter by name or block"
+                    value={typed}
+                    onChange={(event) => setTyped(event.target.value)}
+                  />
+                </label>
+                <MenuButton
+                  kind="bare"
+                  label="Order"
+                  title="Order"
+                  entries={Object.entries(ORDERS).map(([id, label]) => ({
+                    label,
+                    onSelect: () => setQuery({ order: id === 'run' ? null : id }),
+                  }))}
+                >
+                  {ORDERS[order]} <Icon name="down" size={12} />
+                </MenuButton>
+              </>
+            ) : null}
+          </div>
+          <Stale data={cards} />
+          {known && !total ? (
+            <>
+              {examples.value ? <FirstVisit examples={examples.value} specs={specs} why={why} /> : null}
+              <p className="quiet home__none">
+                No workflows yet. Create one, drop a JSON file here, or open an example below. Workflows from Sim are
+                converted.
+              </p>
+            </>
+          ) : cards.value === null && cards.error === null ? (
+            <Skeleton />
+          ) : (
+            <Grid
+              page={cards.value}
+              drafts={drafts.value ?? []}
+              own={folder === null || folder === DRAFTS ? own : []}
+              {...{ folder, text, order, specs, why, reload }}
+            />
+          )}
+          {cards.value === null ? (
+            <ListState data={cards.error ? cards : { ...cards, value: [] }} empty={false}>
+              {null}
+            </ListState>
+          ) : null}
+          {typeof cards.value?.next === 'number' ? (
+            <p className="home__more">
+              <Button why={cards.loading ? 'Loading' : null} onClick={() => setPages(pages + 1)}>
+                More workflows
               </Button>
             </p>
-          ))}
-          <section aria-labelledby="home-workflows">
-            <h1 id="home-workflows">Workflows</h1>
-            <Stale data={drafts} />
-            {drafts.value?.length || stored.length ? (
-              <ul className="rows">
-                {(drafts.value ?? []).map((draft) => (
-                  <DraftRow
-                    key={draft.id}
-                    draft={draft}
-                    last={lastRun(draft, workflows.value ?? [])}
-                    why={why}
-                    onChange={drafts.reload}
-                  />
-                ))}
-                {stored.map((workflow) => (
-                  <StoredRow key={workflow.name} workflow={workflow} why={why} onOpen={open} />
-                ))}
-              </ul>
-            ) : (
-              <ListState data={drafts} empty>
-                <div className="home__empty">
-                  <EmptyState icon="block" title="No workflows yet">
-                    <p>
-                      Create one, drop a JSON file here, or open an example below. Workflows from Sim are converted.
-                    </p>
-                    <div className="home__buttons">
-                      <Button why={why} onClick={choose}>
-                        Import file
-                      </Button>
-                      <Button kind="primary" why={why} onClick={() => void open(emptyDocument())}>
-                        New workflow
-                      </Button>
-                    </div>
-                  </EmptyState>
-                </div>
-              </ListState>
-            )}
-          </section>
-          <section aria-labelledby="home-examples">
-            <h2 id="home-examples">Examples</h2>
-            <p className="quiet">
-              Each shows one feature. None needs a key: with <code>weft serve --dev-model</code>, a script answers for
-              models.
-            </p>
-            {examples.value ? (
-              <ul className="home__examples">
-                {examples.value.map((example) => (
-                  <ExampleCard key={example.name} example={example} specs={specs} why={why} onOpen={open} />
-                ))}
-              </ul>
-            ) : (
-              <ListState data={examples} empty>
-                {null}
-              </ListState>
-            )}
-          </section>
-        </div>
-        <aside className="home__side">
-          <section aria-labelledby="home-waits">
-            <h2 id="home-waits">
-              <Link to="/approvals">Pending approvals</Link>
-            </h2>
-            {people.length ? (
-              <ul className="rows">
-                {people.slice(0, 5).map((wait) => (
-                  <li key={`${wait.run} ${wait.id}`} className="home__wait">
-                    <Icon name="approval" />
-                    <span className="home__two">
-                      <Link to={`/approvals?wait=${encodeURIComponent(`${wait.run} ${wait.id}`)}`}>
-                        {titleOf(wait)}
-                      </Link>
-                      <span className="label">
-                        {wait.workflow}, <Ago at={wait.opened_at_ms} />
-                      </span>
-                    </span>
-                  </li>
-                ))}
-                {people.length > 5 ? (
-                  <li>
-                    <Link to="/approvals">and {people.length - 5} more</Link>
-                  </li>
-                ) : null}
-              </ul>
-            ) : (
-              <ListState data={waits} empty>
-                <p className="quiet home__none">No pending approvals.</p>
-              </ListState>
-            )}
-          </section>
-          <section aria-labelledby="home-runs">
-            <h2 id="home-runs">
-              <Link to="/runs">Recent runs</Link>
-            </h2>
-            {recent.length ? (
-              <ul className="rows">
-                {recent.map((run) => (
-                  <li key={run.id}>
-                    <Status status={run.status} />
-                    <Link className="home__run" to={`/runs/${run.id}`}>
-                      {run.workflow}
-                    </Link>
-                    <span className="label">
-                      <Ago at={run.created_at_ms} />
-                    </span>
-                  </li>
-                ))}
-              </ul>
-            ) : (
-              <ListState data={runs} empty>
-                <p className="quiet home__none">No runs yet. Run an example to see one.</p>
-              </ListState>
-            )}
-          </section>
-        </aside>
+          ) : null}
+        </section>
+        {known && (published < EXAMPLES_UNTIL || query.has('examples')) && folder === null && !text ? (
+          examples.value ? (
+            <Examples examples={examples.value} all={!total} why={why} onOpen={open} />
+          ) : (
+            <ListState data={examples} empty>
+              {null}
+            </ListState>
+          )
+        ) : null}
       </main>
       {dropping ? (
         <div className="home__drop" aria-hidden="true">
@@ -252,177 +229,118 @@ export default function Home(): ReactElement {
   )
 }
 
-/** Of the draft, or of the workflow that it was saved as: the later one. */
-function lastRun(draft: DraftSummary, workflows: readonly WorkflowHead[]): LastRun | null {
-  const saved = workflows.find((workflow) => workflow.name === draft.base_name)?.last_run ?? null
-  const own = draft.last_run
-  return saved && (!own || saved.created_at_ms > own.created_at_ms) ? saved : own
+/** So many pages of cards as one. All are asked for each time: also of the last ones the states change. */
+async function firstCards(where: Pick<CardQuery, 'folder' | 'text' | 'order'>, pages: number): Promise<CardPage> {
+  const asked = { ...where, ...(where.folder === DRAFTS ? { limit: 1 } : { limit: PAGE }) }
+  const since = new Date().setHours(0, 0, 0, 0)
+  const page = await api.cards({ ...asked, since })
+  for (let n = 1; n < pages && page.next !== null; n++) {
+    const more = await api.cards({ ...asked, since, after: page.next })
+    page.cards.push(...more.cards)
+    page.next = more.next
+  }
+  return page
 }
 
-function DraftRow({
-  draft,
-  last,
-  why,
-  onChange,
-}: {
-  draft: DraftSummary
-  last: LastRun | null
-  /** Why it cannot be changed. */
+interface GridProps {
+  page: CardPage | null
+  drafts: NonNullable<Awaited<ReturnType<typeof api.drafts>>>
+  /** Those that are no workflow yet. */
+  own: NonNullable<Awaited<ReturnType<typeof api.drafts>>>
+  folder: string | null
+  text: string
+  order: Order
+  specs: Parameters<typeof DraftTile>[0]['specs']
   why: string | null
-  onChange: () => void
-}): ReactElement {
-  const changed = draft.base_rev !== draft.rev
-  const remove = async (): Promise<void> => {
-    try {
-      const stored = await api.draft(draft.id)
-      await api.deleteDraft(draft.id)
-      onChange()
-      toast(`Deleted ${draft.name}`, 'plain', {
-        label: 'Undo',
-        onSelect: () =>
-          void api
-            .createDraft(stored.document, stored.name, stored.base_version)
-            .then(onChange, (error: unknown) => toast(messageOf(error), 'err')),
-      })
-    } catch (error) {
-      toast(messageOf(error), 'err')
-    }
-  }
-  const act = (what: (draft: { name: string; document: Document }) => unknown) => () =>
-    void api
-      .draft(draft.id)
-      .then(what)
-      .catch((error: unknown) => toast(messageOf(error), 'err'))
+  reload: () => void
+}
+
+function Grid({ page, drafts, own, folder, text, order, specs, why, reload }: GridProps): ReactElement {
+  const cards = folder === DRAFTS ? [] : (page?.cards ?? [])
+  const more = { specs, why, onChange: reload }
+  const items = [
+    ...cards.map((card) => ({
+      key: `w ${card.name}`,
+      name: card.name,
+      at: order === 'changed' ? card.activated_at_ms : (card.last_run?.created_at_ms ?? 0),
+      tile: (
+        <WorkflowTile
+          key={`w ${card.name}`}
+          card={card}
+          draft={drafts.find((draft) => draft.base_name === card.name)}
+          folders={Object.keys(page?.folders ?? {}).filter(Boolean)}
+          byChange={order === 'changed'}
+          now={serverNow()}
+          {...more}
+        />
+      ),
+    })),
+    ...own
+      .filter((draft) => draft.name.toLowerCase().includes(text.toLowerCase()))
+      .map((draft) => ({
+        key: draft.id,
+        name: draft.name,
+        at: Math.max(draft.updated_at_ms, draft.last_run?.created_at_ms ?? 0),
+        tile: <DraftTile key={draft.id} draft={draft} {...more} />,
+      })),
+  ].sort((a, b) => (order === 'name' ? a.name.localeCompare(b.name) : b.at - a.at))
+  if (items.length) return <ul className="home__grid">{items.map((item) => item.tile)}</ul>
   return (
-    <li className="home__row">
-      <Link className="home__name" to={`/w/${draft.id}`}>
-        {draft.name}
-      </Link>
-      <span className="label">
-        {draft.base_version ? `v${draft.base_version}${changed ? ', edited' : ''}` : 'draft'}
-      </span>
-      <span className="home__fill" />
-      {last ? (
-        <Link className="home__last" to={`/runs/${last.id}`}>
-          <Status status={last.status} />
-        </Link>
-      ) : null}
-      <span className="label">
-        saved <Ago at={draft.updated_at_ms} />
-      </span>
-      <MenuButton
-        kind="bare"
-        icon="more"
-        iconOnly
-        label={`More for ${draft.name}`}
-        entries={[
-          { label: 'Open', icon: 'edit', onSelect: () => navigate(`/w/${draft.id}`) },
-          { label: 'Runs', icon: 'play', onSelect: () => navigate(`/runs?draft=${draft.id}`) },
-          {
-            label: 'Make a copy',
-            icon: 'copy',
-            why,
-            onSelect: act(({ document, name }) => api.createDraft(document, `${name}-copy`).then(onChange)),
-          },
-          { label: 'Download JSON', icon: 'download', onSelect: act(({ document, name }) => download(name, document)) },
-          'line',
-          { label: 'Delete', icon: 'trash', why, onSelect: () => void remove() },
-        ]}
-      >{`More for ${draft.name}`}</MenuButton>
-    </li>
+    <EmptyState icon="search" title={text ? `No workflow has “${text}” in its name or blocks` : 'This folder is empty'}>
+      <Button onClick={() => setQuery({ folder: null })}>Show all workflows</Button>
+    </EmptyState>
   )
 }
 
-function StoredRow({
-  workflow,
-  why,
-  onOpen,
+function Folders({
+  folders,
+  total,
+  drafts,
+  chosen,
 }: {
-  workflow: WorkflowHead
-  why: string | null
-  onOpen: (document: Document, name: string, base: number) => Promise<void>
+  folders: Readonly<Record<string, number>>
+  total: number
+  drafts: number
+  chosen: string | null
 }): ReactElement {
-  const last = workflow.last_run
-  const edit = async (): Promise<void> => {
-    try {
-      const { document, name, version } = await api.workflow(workflow.name)
-      await onOpen(document, name, version)
-    } catch (error) {
-      toast(messageOf(error), 'err')
-    }
-  }
+  const chips: [id: string | null, label: string, count: number][] = [
+    [null, 'All', total],
+    ...Object.entries(folders)
+      .filter(([name]) => name)
+      .map(([name, count]): [string, string, number] => [name, name, count]),
+    ...(drafts ? [[DRAFTS, 'Drafts', drafts] as [string, string, number]] : []),
+  ]
   return (
-    <li className="home__row">
-      {why === null ? (
-        <button type="button" className="home__name home__link" onClick={() => void edit()}>
-          {workflow.name}
-        </button>
-      ) : (
-        <Link className="home__name" to={`/runs?workflow=${encodeURIComponent(workflow.name)}`}>
-          {workflow.name}
-        </Link>
-      )}
-      <span className="label">v{workflow.version}</span>
-      <span className="home__fill" />
-      {last ? (
-        <Link className="home__last" to={`/runs/${last.id}`}>
-          <Status status={last.status} />
-        </Link>
-      ) : null}
-      <span className="label">
-        stored <Ago at={workflow.created_at_ms} />
-      </span>
-      <Button why={why} onClick={() => void edit()}>
-        Edit
-      </Button>
-    </li>
-  )
-}
-
-function ExampleCard({
-  example,
-  specs,
-  why,
-  onOpen,
-}: {
-  example: Example
-  why: string | null
-  specs: Parameters<typeof Thumb>[0]['specs']
-  onOpen: (document: Document) => Promise<void>
-}): ReactElement {
-  const [starting, setStarting] = useState(false)
-  const run = async (): Promise<void> => {
-    setStarting(true)
-    try {
-      navigate(`/runs/${(await api.startDocument(example.document, sampleInput(example.document.input))).run}`)
-    } catch (error) {
-      toast(messageOf(error), 'err')
-      setStarting(false)
-    }
-  }
-  const [, topic, rest] = /^Teaches ([^:]+): (.*)$/s.exec(example.description) ?? [null, null, example.description]
-  return (
-    <li className="home__example">
-      <Thumb doc={example.document} specs={specs} />
-      <h3>{example.title}</h3>
-      <p className="home__about">
-        {topic ? <b>{topic[0]!.toUpperCase() + topic.slice(1)}. </b> : null}
-        {rest ? rest[0]!.toUpperCase() + rest.slice(1) : null}
-      </p>
-      <div className="home__buttons">
-        <Button why={why} onClick={() => void onOpen(example.document)} aria-label={`Open a copy of ${example.title}`}>
-          Open a copy
-        </Button>
-        <Button
-          icon="play"
-          why={why ?? (starting ? 'Starting' : null)}
-          onClick={() => void run()}
-          aria-label={`Run it: ${example.title}`}
+    <div className="home__chips" role="group" aria-label="Folders">
+      {chips.map(([id, label, count]) => (
+        <button
+          key={label}
+          type="button"
+          className="folder"
+          aria-pressed={chosen === id}
+          onClick={() => setQuery({ folder: id })}
         >
-          Run it
-        </Button>
-      </div>
-    </li>
+          {id === null ? null : <Icon name={id === DRAFTS ? 'edit' : 'file'} size={13} />}
+          {label}
+          <span>{count}</span>
+        </button>
+      ))}
+    </div>
+  )
+}
+
+const GHOSTS = 4
+
+function Skeleton(): ReactElement {
+  return (
+    <ul className="home__grid" aria-busy="true" aria-label="Loading">
+      {Array.from({ length: GHOSTS }, (_, n) => (
+        <li key={n} className="tile tile--ghost">
+          <div className="tile__picture" />
+          <div className="tile__body" />
+        </li>
+      ))}
+    </ul>
   )
 }
 
