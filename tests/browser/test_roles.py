@@ -51,7 +51,7 @@ def test_who_may_not_edit_is_not_offered_to(servers: Servers, contexts: Contexts
     draft, run = admin.prepare()
     sign_in(page, admin.does("POST", "/api/users", id="ada", role=role)["url"])
 
-    row = page.locator(".tile").filter(has_text="pay")
+    row = page.get_by_test_id("card-pay").filter(has_not_text="Draft")
     row.get_by_role("button", name="More for pay").click()
     for name in ("Make a copy", "Delete"):
         disabled(page.get_by_role("menuitem", name=name))

@@ -1,35 +1,33 @@
-// All runs, newest first; by status, workflow or draft; page by page.
+// All runs, newest first: saved views, a filter of tokens, when they were created, and what can be done with many at once.
 
 import { useEffect, useState, type ReactElement } from 'react'
 import { api, type RunQuery } from '../net/api'
 import type { RunPage, RunSummary } from '../api/schemas'
-import type { RunStatus } from '../api/types'
-import { isEnded } from '../run'
-import { Link, navigate, setQuery, useLocation } from '../ui/navigation'
+import { serverNow } from '../net/clock'
+import { navigate, setQuery, useLocation } from '../ui/navigation'
 import TopBar from '../edit/shell/TopBar'
-import { durationText, dateTime } from '../ui/time'
-import { shortId } from '../ui/words'
 import { Button } from '../ui/Button'
+import { copyText } from '../ui/copy'
 import { EmptyState } from '../ui/EmptyState'
-import { Status, wordOf } from '../ui/status'
+import { Icon } from '../ui/icons'
+import { wordOf } from '../ui/status'
 import { useData } from '../ui/useData'
-import { Ago } from '../ui/Ago'
 import { ListState, Stale, usePolled } from './parts'
+import { Bulk } from './runs/Bulk'
+import { Filter } from './runs/Filter'
+import { filterText, PARAMS, savedViews, saveViews, STATUSES, whereOf, type View } from './runs/filter'
+import { Histogram } from './runs/Histogram'
+import { HEADS, Row } from './runs/Row'
 import './pages.css'
 import './runs.css'
 
-const STATUSES: readonly RunStatus[] = ['running', 'waiting', 'queued', 'succeeded', 'failed', 'cancelled']
 const PAGE = 50
 const ONCE_MAX = 1000
+const PARTS = 126
 
 export default function Runs(): ReactElement {
   const { query } = useLocation()
-  const status = (STATUSES as readonly string[]).includes(query.get('status') ?? '')
-    ? (query.get('status') as RunStatus)
-    : undefined
-  const workflow = query.get('workflow') ?? undefined
-  const draft = query.get('draft') ?? undefined
-  const parent = query.get('parent') ?? undefined
+  const filter = filterText(query)
   const attention = query.get('status') === 'attention'
   // Lost attempts: the runs are open ones, which of them is for the waits to say.
   const lost = usePolled(
@@ -42,19 +40,23 @@ export default function Runs(): ReactElement {
     [],
     10_000,
   )
-  const where = {
-    ...(status ? { status } : {}),
-    ...(workflow ? { workflow } : {}),
-    ...(draft ? { draft } : {}),
-    ...(parent ? { parent } : {}),
-  }
   const [pages, setPages] = useState(1)
-  const first = usePolled(
-    () => (attention ? openRuns(where) : newestRuns(where, pages * PAGE)),
-    [status, workflow, draft, parent, attention],
-  )
+  const [took, setTook] = useState(0)
+  const first = usePolled(async () => {
+    const began = performance.now()
+    const where = whereOf(query, serverNow())
+    const page = await (attention ? openRuns(where) : newestRuns(where, pages * PAGE))
+    setTook(Math.round(performance.now() - began))
+    return page
+  }, [filter])
+  const times = usePolled(() => timesOf(query), [filter], 10_000)
+  const today = usePolled(() => timesOf(new URLSearchParams('since=today'), 1), [], 15_000)
   const workflows = useData(() => api.workflows(), [])
-  useEffect(() => setPages(1), [status, workflow, draft, parent, attention])
+  const [chosen, setChosen] = useState<ReadonlySet<string>>(new Set())
+  useEffect(() => {
+    setPages(1)
+    setChosen(new Set())
+  }, [filter])
 
   const newest = first.value?.runs ?? []
   const runs = newest.filter((run) => !attention || lost.value?.has(run.id))
@@ -63,8 +65,7 @@ export default function Runs(): ReactElement {
     setPages(pages + 1)
     first.reload()
   }
-  const counts = first.value?.counts
-  const capped = first.value?.capped ?? []
+  const workflow = query.get('workflow')
   const names = [
     ...new Set([
       ...(workflows.value ?? []).map((each) => each.name),
@@ -72,87 +73,106 @@ export default function Runs(): ReactElement {
       ...(workflow ? [workflow] : []),
     ]),
   ].sort()
-  const total = counts ? Object.values(counts).reduce((sum, count) => sum + count, 0) : null
+  const failed = new Map<string, number>()
+  for (const run of runs) if (run.error?.block) failed.set(run.error.block, (failed.get(run.error.block) ?? 0) + 1)
+  const total = first.value?.counts ? Object.values(first.value.counts).reduce((sum, count) => sum + count, 0) : null
+  const plus = first.value?.capped.length ? '+' : ''
+  const found = first.value
+    ? `${runs.length}${next === null ? '' : '+'}${total === null ? '' : ` of ${total.toLocaleString()}${plus}`}, in ${took} ms`
+    : ''
+  const choose = (id: string, on: boolean): void => {
+    const now = new Set(chosen)
+    if (on) now.add(id)
+    else now.delete(id)
+    setChosen(now)
+  }
+  const all = runs.length > 0 && runs.every((run) => chosen.has(run.id))
+  const longest = Math.max(0, ...runs.map((run) => run.duration_ms ?? 0))
   return (
     <div className="screen">
-      <TopBar />
-      <main className="page page--wide">
-        <h1>Runs</h1>
-        <div className="filters" role="group" aria-label="Filter">
-          <button
-            type="button"
-            className="pill"
-            aria-pressed={!status && !attention}
-            onClick={() => setQuery({ status: null })}
-          >
-            All{total === null ? null : <span className="label">{total + (capped.length ? '+' : '')}</span>}
-          </button>
-          {STATUSES.map((each) => (
-            <button
-              key={each}
-              type="button"
-              className="pill"
-              aria-pressed={status === each}
-              onClick={() => setQuery({ status: status === each ? null : each })}
-            >
-              {wordOf(each)}
-              {counts ? <span className="label">{counts[each] + (capped.includes(each) ? '+' : '')}</span> : null}
-            </button>
-          ))}
-          {lost.value?.size || attention ? (
-            <button
-              type="button"
-              className="pill"
-              aria-pressed={attention}
-              data-testid="filter-attention"
-              onClick={() => setQuery({ status: attention ? null : 'attention' })}
-            >
-              {wordOf('attention')}
-              <span className="label">{lost.value?.size ?? 0}</span>
-            </button>
-          ) : null}
-          <select
-            aria-label="Workflow"
-            value={workflow ?? ''}
-            onChange={(event) => setQuery({ workflow: event.target.value || null })}
-          >
-            <option value="">All workflows</option>
-            {names.map((name) => (
-              <option key={name} value={name}>
-                {name}
-              </option>
-            ))}
-          </select>
-          {draft ? (
-            <Button icon="close" onClick={() => setQuery({ draft: null })}>
-              Of one draft
+      <TopBar
+        right={
+          <>
+            <Button kind="bare" icon="download" className="runs__wide" onClick={() => saveCsv(runs)}>
+              CSV
             </Button>
-          ) : null}
-          {parent ? (
-            <Button icon="close" onClick={() => setQuery({ parent: null })}>
-              Started by run {shortId(parent)}
+            <Button
+              kind="bare"
+              icon="link"
+              className="runs__wide"
+              onClick={() => void copyText(location.href, 'Copied link')}
+            >
+              Link to this view
             </Button>
-          ) : null}
+          </>
+        }
+      />
+      <main className="page runspage">
+        <div className="runspage__head">
+          <h1>Runs</h1>
+          <Views
+            filter={filter}
+            counts={first.value?.counts ?? null}
+            failedToday={today.value?.counts.failed?.[0] ?? null}
+            lost={lost.value?.size ?? 0}
+          />
+          <span className="runspage__live" data-tone={first.error ? 'err' : 'run'}>
+            <Icon name={first.error ? 'warning' : 'running'} size={12} />
+            {first.error ? 'Offline' : 'Live'}
+          </span>
         </div>
+        <Filter names={names} failed={failed} found={found} />
+        {times.value ? (
+          <Histogram
+            times={times.value}
+            until={times.value.since_ms + times.value.width_ms * PARTS}
+            brushed={/^\d+$/.test(query.get('since') ?? '')}
+          />
+        ) : (
+          <div className="times times--ghost" />
+        )}
         <Stale data={first} />
         {runs.length ? (
           <div className="runs" role="table" aria-label="Runs">
             <div role="row" className="runs__row runs__head label">
-              {['Status', 'Workflow', 'Input', 'Started', 'Duration', 'Run'].map((name) => (
+              <span role="columnheader" className="runs__tick">
+                <input
+                  type="checkbox"
+                  aria-label="Choose all"
+                  ref={(box) => {
+                    if (box) box.indeterminate = chosen.size > 0 && !all
+                  }}
+                  checked={all}
+                  onChange={() => setChosen(new Set(all ? [] : runs.map((run) => run.id)))}
+                />
+              </span>
+              {HEADS.map((name) => (
                 <span key={name} role="columnheader">
                   {name}
                 </span>
               ))}
             </div>
             {runs.map((run) => (
-              <Row key={run.id} run={run} lost={lost.value?.has(run.id) ?? false} />
+              <Row
+                key={run.id}
+                run={run}
+                lost={lost.value?.has(run.id) ?? false}
+                text={query.get('text') ?? ''}
+                longest={longest}
+                chosen={chosen.has(run.id)}
+                onChoose={(on) => choose(run.id, on)}
+              />
             ))}
           </div>
         ) : (
           <ListState data={first} empty>
-            {status || workflow || draft || parent || attention ? (
-              <EmptyState title="No runs match">
-                <Button onClick={() => setQuery({ status: null, workflow: null, draft: null, parent: null })}>
+            {filter ? (
+              <EmptyState
+                icon="search"
+                title={next === null ? 'No runs match' : 'None of the newest 10,000 runs match'}
+              >
+                {next === null ? null : <Button onClick={more}>Look at older ones</Button>}{' '}
+                <Button onClick={() => setQuery(Object.fromEntries(PARAMS.map((param) => [param, null])))}>
                   Show all runs
                 </Button>
               </EmptyState>
@@ -173,18 +193,156 @@ export default function Runs(): ReactElement {
           </p>
         ) : null}
       </main>
+      <Bulk
+        runs={runs.filter((run) => chosen.has(run.id))}
+        shown={runs.length}
+        onAll={() => setChosen(new Set(runs.map((run) => run.id)))}
+        onNone={() => setChosen(new Set())}
+        onDone={first.reload}
+      />
     </div>
   )
+}
+
+/** Of the time that the filter names, or of this day. */
+function timesOf(query: URLSearchParams, parts = PARTS): ReturnType<typeof api.runTimes> {
+  const now = serverNow()
+  const where = whereOf(query, now)
+  const since = where.since ?? new Date(now).setHours(0, 0, 0, 0)
+  const until = Math.max(where.until ?? now, since + parts)
+  return api.runTimes({ since, until, parts, workflow: where.workflow })
+}
+
+interface ViewsProps {
+  filter: string
+  counts: RunPage['counts']
+  failedToday: number | null
+  lost: number
+}
+
+/** Views that are there, and those that were kept in this browser. */
+function Views({ filter, counts, failedToday, lost }: ViewsProps): ReactElement {
+  const [kept, setKept] = useState(savedViews)
+  const [name, setName] = useState<string | null>(null)
+  const total = counts ? Object.values(counts).reduce((sum, count) => sum + count, 0) : null
+  const fixed: (View & { count: number | null; testId?: string })[] = [
+    { name: 'All', query: '', count: total },
+    ...STATUSES.filter((each) => each === 'running' || each === 'waiting').map((each) => ({
+      name: wordOf(each),
+      query: `status=${each}`,
+      count: counts?.[each] ?? null,
+    })),
+    { name: 'Failed today', query: 'status=failed&since=today', count: failedToday },
+    ...(lost || filter === 'status=attention'
+      ? [{ name: wordOf('attention'), query: 'status=attention', count: lost, testId: 'filter-attention' }]
+      : []),
+  ]
+  const keep = (views: View[]): void => {
+    saveViews(views)
+    setKept(views)
+  }
+  const show = (query: string): void =>
+    setQuery({
+      ...Object.fromEntries(PARAMS.map((param) => [param, null])),
+      ...Object.fromEntries(new URLSearchParams(query)),
+    })
+  const known = [...fixed, ...kept].some((view) => view.query === filter)
+  return (
+    <div className="views" role="group" aria-label="Views">
+      {fixed.map((view) => (
+        <button
+          key={view.name}
+          type="button"
+          className="view"
+          data-testid={view.testId}
+          aria-pressed={filter === view.query}
+          onClick={() => show(view.query)}
+        >
+          {view.name}
+          {view.count === null ? null : <span>{view.count.toLocaleString()}</span>}
+        </button>
+      ))}
+      {kept.map((view) => (
+        <span key={view.name} className="view view--kept" data-on={filter === view.query || undefined}>
+          <button type="button" aria-pressed={filter === view.query} onClick={() => show(view.query)}>
+            {view.name}
+          </button>
+          <button
+            type="button"
+            aria-label={`Forget the view ${view.name}`}
+            onClick={() => keep(kept.filter((each) => each !== view))}
+          >
+            <Icon name="close" size={12} />
+          </button>
+        </span>
+      ))}
+      {known ? null : name === null ? (
+        <Button kind="bare" icon="plus" onClick={() => setName('')}>
+          Keep this view
+        </Button>
+      ) : (
+        <form
+          className="views__new"
+          onSubmit={(event) => {
+            event.preventDefault()
+            const given = name.trim()
+            if (given) keep([...kept.filter((view) => view.name !== given), { name: given, query: filter }])
+            setName(null)
+          }}
+        >
+          <input
+            type="text"
+            autoFocus
+            aria-label="Name of the view"
+            placeholder="Name, then Enter"
+            maxLength={40}
+            value={name}
+            onChange={(event) => setName(event.target.value)}
+            onKeyDown={(event) => event.key === 'Escape' && setName(null)}
+          />
+        </form>
+      )}
+    </div>
+  )
+}
+
+const COLUMNS = [
+  'id',
+  'workflow',
+  'version',
+  'status',
+  'created_at_ms',
+  'started_at_ms',
+  'finished_at_ms',
+  'duration_ms',
+] as const // prettier-ignore
+
+/** The runs of the list as a file. A text that a spreadsheet would take for a formula gets a quote before it. */
+function saveCsv(runs: readonly RunSummary[]): void {
+  const cell = (value: unknown): string =>
+    `"${String(value ?? '')
+      .replace(/^[=+\-@]/, "'$&")
+      .replaceAll('"', '""')}"`
+  const lines = runs.map((run) => [...COLUMNS.map((name) => run[name]), run.error?.message ?? ''].map(cell).join(','))
+  const blob = new Blob([`${[...COLUMNS, 'error'].join(',')}\n${lines.join('\n')}\n`], { type: 'text/csv' })
+  const link = document.createElement('a')
+  link.href = URL.createObjectURL(blob)
+  link.download = 'runs.csv'
+  link.click()
+  setTimeout(() => URL.revokeObjectURL(link.href), 10_000)
 }
 
 /** The newest `count` runs as one page. All of them are asked for each time: also of what is far down the status changes. */
 async function newestRuns(where: RunQuery, count: number): Promise<RunPage> {
   const page = await api.runs({ ...where, limit: Math.min(count, ONCE_MAX) })
-  while (page.next !== null && page.runs.length < count) {
+  // A search may give pages with few runs: one for each press of the button.
+  let asked = 1
+  while (page.next !== null && page.runs.length < count && (!where.text || asked < count / PAGE)) {
     const limit = Math.min(count - page.runs.length, ONCE_MAX)
     const more = await api.runs({ ...where, before: page.next, limit, counts: 0 })
     page.runs.push(...more.runs)
     page.next = more.next
+    asked++
   }
   return page
 }
@@ -204,58 +362,4 @@ async function openRuns(where: RunQuery): Promise<RunPage> {
     counts: pages[0]!.counts,
     capped: pages[0]!.capped,
   }
-}
-
-function Row({ run, lost }: { run: RunSummary; lost: boolean }): ReactElement {
-  const began = run.started_at_ms ?? run.created_at_ms
-  const version = run.version ? `v${run.version}` : run.draft_rev ? `Draft r${run.draft_rev}` : ''
-  const input = run.input_summary && run.input_summary !== '{}' && run.input_summary !== 'null' ? run.input_summary : ''
-  return (
-    <div
-      role="row"
-      className="runs__row"
-      data-testid={`run-${run.id}`}
-      data-status={run.status}
-      onClick={(event) => {
-        if (!(event.target as HTMLElement).closest('a')) navigate(`/runs/${run.id}`)
-      }}
-    >
-      <span role="cell">
-        <Status status={lost && !isEnded(run.status) ? 'attention' : run.status} />
-      </span>
-      <span role="cell" className="runs__name">
-        <Link to={`/runs/${run.id}`}>{run.workflow}</Link> <span className="label">{version}</span>
-        {run.parent_run_id ? (
-          <Link className="label" to={`/runs/${run.parent_run_id}`} title="The run that started it">
-            {' '}
-            in {shortId(run.parent_run_id)}
-          </Link>
-        ) : null}
-      </span>
-      <span role="cell" className="runs__what mono" title={run.error?.message ?? run.lacks ?? input}>
-        {run.error ? (
-          <span className="runs__error">{run.error.message}</span>
-        ) : run.stale_since_ms !== null ? (
-          <span className="runs__stale" data-testid="stale">
-            Worker stopped responding, <Ago at={run.stale_since_ms} />. Another one will continue.
-          </span>
-        ) : run.lacks ? (
-          <span className="runs__stale" data-testid="lacks">
-            Waits for {run.lacks}
-          </span>
-        ) : (
-          input
-        )}
-      </span>
-      <span role="cell" className="label" title={dateTime(began)}>
-        <Ago at={began} />
-      </span>
-      <span role="cell" className="mono runs__took">
-        {run.duration_ms === null || run.duration_ms === undefined ? '' : durationText(run.duration_ms)}
-      </span>
-      <span role="cell" className="label" title={run.id}>
-        {shortId(run.id)}
-      </span>
-    </div>
-  )
 }

@@ -97,17 +97,19 @@ function ExampleTile({
       <span className="plate">
         <Icon name={iconOf(telling)} />
       </span>
-      <button
-        type="button"
-        className="example__open"
-        aria-disabled={why ? true : undefined}
-        aria-label={`Open a copy of ${example.title}`}
-        title={why ?? undefined}
-        onClick={() => (why ? undefined : void onOpen(example.document))}
-      >
-        <b>{example.title}</b>
+      <div className="example__words">
+        <button
+          type="button"
+          className="example__open"
+          aria-disabled={why ? true : undefined}
+          title={why ?? undefined}
+          onClick={() => (why ? undefined : void onOpen(example.document))}
+        >
+          <span className="visually-hidden">Open a copy of </span>
+          {example.title}
+        </button>
         <span className="label">{topic ?? sentenceOf(example.document)}</span>
-      </button>
+      </div>
       <Button
         kind="bare"
         icon="play"

@@ -1,0 +1,125 @@
+"""The page of all runs: filter, views, times, and many runs at once."""
+
+from __future__ import annotations
+
+import re
+
+from playwright.sync_api import Page, expect
+
+from tests.browser.conftest import Contexts, Servers
+from tests.browser.editor import Api, document
+
+ASKS = document(
+    {"ask": {"type": "approval", "name": "Ask", "at": [272, 0], "params": {"title": "Go?"}}}, [("start", "ask")]
+)
+FAILS = document(
+    {
+        "reserve": {
+            "type": "function",
+            "name": "Reserve stock",
+            "at": [272, 0],
+            "params": {"code": "throw new Error('409 held by other')"},
+        }
+    },
+    [("start", "reserve")],
+)
+
+
+def begin(servers: Servers, contexts: Contexts) -> tuple[Api, Page, list[str], list[str]]:
+    """Two runs that wait, three that failed, and a page that shows them."""
+    server = servers()
+    api = Api(server.url)
+    for name, doc in (("asks", ASKS), ("fails", FAILS)):
+        api.post("/api/workflows", {"document": {**doc, "name": name}, "name": name})
+    waiting = [api.post("/api/workflows/asks/runs?wait=10")["run"] for _ in range(2)]
+    failed = [api.post("/api/workflows/fails/runs?wait=10")["run"] for _ in range(3)]
+    page = contexts(server.url).page()
+    page.goto("/runs")
+    rows(page, 5)
+    return api, page, waiting, failed
+
+
+def rows(page: Page, count: int) -> None:
+    expect(page.locator(".runs__row[data-status]")).to_have_count(count)
+
+
+def test_words_become_tokens_and_narrow_the_list(servers: Servers, contexts: Contexts) -> None:
+    _, page, _, failed = begin(servers, contexts)
+    field = page.get_by_role("combobox", name="Filter runs")
+    field.click()
+    expect(page.get_by_role("option", name=re.compile("where it failed reserve 3"))).to_be_visible()
+    field.fill("held by")
+    page.keyboard.press("Enter")
+    rows(page, 3)
+    expect(page.locator(".runs mark").first).to_have_text("held by")
+    expect(page.locator(".runs__what b").first).to_have_text("reserve")
+    field.fill("workflow asks")
+    page.keyboard.press("Enter")
+    expect(page.get_by_text("No runs match")).to_be_visible()
+    page.keyboard.press("Backspace")
+    expect(field).to_have_value("held by")
+    field.fill("")
+    rows(page, 2)
+    page.get_by_role("button", name="Clear the filter").click()
+    field.fill(failed[0])
+    page.keyboard.press("Enter")
+    rows(page, 1)
+    expect(page).to_have_url(re.compile(f"text={failed[0]}"))
+
+
+def test_a_view_is_kept_and_forgotten(servers: Servers, contexts: Contexts) -> None:
+    _, page, _, _ = begin(servers, contexts)
+    views = page.get_by_role("group", name="Views")
+    expect(views.get_by_role("button", name="Failed today")).to_have_text("Failed today3")
+    views.get_by_role("button", name="Waiting").click()
+    rows(page, 2)
+    page.goto("/runs?workflow=fails")
+    rows(page, 3)
+    views.get_by_role("button", name="Keep this view").click()
+    page.get_by_label("Name of the view").fill("Shop")
+    page.keyboard.press("Enter")
+    views.get_by_role("button", name="All").click()
+    rows(page, 5)
+    page.reload()
+    views.get_by_role("button", name="Shop", exact=True).click()
+    rows(page, 3)
+    views.get_by_role("button", name="Forget the view Shop").click()
+    expect(views.get_by_role("button", name="Shop", exact=True)).to_have_count(0)
+
+
+def test_a_brush_over_the_day_narrows_the_list(servers: Servers, contexts: Contexts) -> None:
+    _, page, _, _ = begin(servers, contexts)
+    bars = page.get_by_role("img", name=re.compile("5 runs from .* 3 failed"))
+    box = bars.bounding_box()
+    assert box is not None
+    middle = box["y"] + box["height"] / 2
+    page.mouse.move(box["x"] + 2, middle)
+    page.mouse.down()
+    page.mouse.move(box["x"] + box["width"] / 2, middle, steps=4)
+    page.mouse.up()
+    expect(page).to_have_url(re.compile(r"since=\d+&until=\d+"))
+    expect(page.get_by_text("No runs match")).to_be_visible()
+    page.get_by_role("button", name="Show the whole day").click()
+    rows(page, 5)
+
+
+def test_many_runs_are_cancelled_and_started_again(servers: Servers, contexts: Contexts) -> None:
+    api, page, waiting, failed = begin(servers, contexts)
+    for run in (*waiting, failed[0]):
+        page.get_by_test_id(f"run-{run}").get_by_role("checkbox").check()
+    bar = page.get_by_role("toolbar", name="Chosen runs")
+    expect(bar).to_contain_text("3 of 5 chosen")
+    bar.get_by_role("button", name="Cancel (2)").click()
+    page.get_by_role("dialog").get_by_role("button", name="Cancel 2 runs").click()
+    for run in waiting:
+        assert api.until(run, "cancelled") == "cancelled"
+        expect(page.get_by_test_id(f"run-{run}")).to_have_attribute("data-status", "cancelled")
+    expect(bar).to_have_count(0)
+    page.goto("/runs?status=failed")
+    rows(page, 3)
+    page.get_by_role("checkbox", name="Choose all").check()
+    none = bar.get_by_role("button", name="Cancel, none is open")
+    expect(none).to_have_attribute("aria-disabled", "true")
+    bar.get_by_role("button", name="Run again").click()
+    rows(page, 6)
+    assert len(api.get("/api/runs", workflow="fails")["runs"]) == 6
