@@ -285,8 +285,8 @@ function Views({ filter, counts, failedToday, lost }: ViewsProps): ReactElement 
           className="views__new"
           onSubmit={(event) => {
             event.preventDefault()
-            const given = name.trim()
-            if (given) keep([...kept.filter((view) => view.name !== given), { name: given, query: filter }])
+            const word = name.trim()
+            if (word) keep([...kept.filter((view) => view.name !== word), { name: word, query: filter }])
             setName(null)
           }}
         >

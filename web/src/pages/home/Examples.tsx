@@ -190,7 +190,7 @@ function FirstRun({
         isEnded(status)
           ? 'This ran for you just now. Look at what it did.'
           : sleeps
-            ? `It sleeps, ${left} s more. Stop the server and start it again: it goes on.`
+            ? `It sleeps, ${left} s more. Stop the server and start it again: it continues.`
             : 'It runs now, for you. Look inside.'
       }
       start={['play', 'An example that started with your first visit']}

@@ -101,6 +101,7 @@ export function choicesOf(typed: string, names: readonly string[], failed: Reado
   for (const [id, words] of TIMES) add('since', id, words, 'started')
   let workflows = 0
   for (const name of names) if (has(`workflow ${name}`) && workflows++ < MOST) add('workflow', name, name, 'workflow')
+  found.splice(MOST * 2 - 1)
   if (asked)
     found.push({
       id: 'text',
@@ -109,7 +110,7 @@ export function choicesOf(typed: string, names: readonly string[], failed: Reado
       words: `“${typed.trim()}”`,
       group: 'in the id, the key or the error',
     })
-  return found.slice(-12)
+  return found
 }
 
 export interface View {
@@ -142,10 +143,10 @@ export function saveViews(views: readonly View[]): void {
 
 /** The filter of an address, as text that is the same for the same filter. */
 export function filterText(query: URLSearchParams): string {
-  const kept = new URLSearchParams()
+  const own = new URLSearchParams()
   for (const param of PARAMS) {
     const value = query.get(param)
-    if (value) kept.set(param, value)
+    if (value) own.set(param, value)
   }
-  return kept.toString()
+  return own.toString()
 }
