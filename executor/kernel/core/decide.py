@@ -86,7 +86,10 @@ def _record(turn: Turn, fact: f.Fact) -> bool:
                 return False
             turn.emit(first_event(fact))
         case f.Recovered():
-            return state.phase is not RunPhase.NEW
+            if state.phase is RunPhase.NEW:
+                return False
+            if fact.lapsed:
+                turn.emit(e.RunRecovered())
         case f.CancelRequested() | f.RunAborted():
             return _end_wanted(turn, fact)
         case f.TimerFired():

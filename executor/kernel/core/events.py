@@ -235,6 +235,11 @@ class RunMigrated(Struct, frozen=True, gc=False, tag="run.migrated"):
     plan_hash: str
 
 
+class RunRecovered(Struct, frozen=True, gc=False, tag="run.recovered"):
+    """The lease of the process that had this run in memory has lapsed: another one continues it from the journal. The
+    attempts that are lost with that process follow."""
+
+
 class RunContinuing(Struct, frozen=True, gc=False, tag="run.continuing"):
     """The block `key` ends the run, and unless a cleanup that comes first fails, or the run is cancelled meanwhile, a
     new run continues it. `run.finished` names it."""
@@ -307,6 +312,7 @@ Event = (
     | RunFinished
     | RunForked
     | RunMigrated
+    | RunRecovered
     | RunContinuing
     | NodeLog
     | StepStarted
@@ -314,4 +320,4 @@ Event = (
     | StepLost
 )
 # Recorded for readers: neither the state nor the values look at them.
-TELLS_ONLY: tuple[type[Struct], ...] = (RunForked, RunMigrated, RunContinuing, NodeLog)
+TELLS_ONLY: tuple[type[Struct], ...] = (RunForked, RunMigrated, RunRecovered, RunContinuing, NodeLog)

@@ -99,7 +99,7 @@ async def _folded(parts: Parts, row: RunRow, plan: Plan) -> tuple[LoadedRun, int
 def _first_facts(now_ms: int, run: LoadedRun, loop: RunLoop, places: Sequence[PlaceRow] = ()) -> list[f.Fact]:
     """`places`: of earlier leases. An attempt that had not got its place had not begun, so it is not lost."""
     waited = {(place.node, place.attempt): place.key for place in places if place.state != USED}
-    first: list[f.Fact] = [] if run.state.parked else [f.Recovered(now_ms)]
+    first: list[f.Fact] = [] if run.state.parked else [f.Recovered(now_ms, run.row.former_owner is not None)]
     under_way = loop.attempts.keys()
     for command in outstanding(run.plan, run.state):
         match command:

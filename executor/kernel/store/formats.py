@@ -13,7 +13,7 @@ from typing import Final
 
 from executor.kernel.store.run_rows import Record
 
-FORMAT: Final = 5  # of the newest events that this code folds; 0: those of the first release
+FORMAT: Final = 6  # of the newest events that this code folds; 0: those of the first release
 # Types of events and the formats with which they came.
 SINCE: Mapping[str, int] = MappingProxyType(
     {
@@ -23,6 +23,7 @@ SINCE: Mapping[str, int] = MappingProxyType(
         "cleanup.opened": 2,
         "cleanup.stopped": 2,
         "run.continuing": 3,
+        "run.recovered": 6,
     }
 )
 

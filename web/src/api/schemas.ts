@@ -25,6 +25,7 @@ export const EVENT_TYPES = [
   'run.finished',
   'run.forked',
   'run.migrated',
+  'run.recovered',
   'run.continuing',
   'node.log',
   'step.started',

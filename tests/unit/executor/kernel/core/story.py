@@ -234,6 +234,8 @@ class Story:
                 return f"{name} leaves after {event.count}{' (reused)' if event.reused else ''}"
             case e.CleanupOpened():
                 return f"cleanup of {name}"
+            case e.RunRecovered():
+                return "run recovered"
             case e.RunContinuing():
                 return f"{name} continues as new"
             case e.CleanupStopped():

@@ -175,6 +175,18 @@ def test_recovery_of_a_run_with_nothing_lost_records_nothing() -> None:
     assert s.feed(f.Recovered(T0)) == []
 
 
+def test_recovery_after_a_lapsed_lease_is_recorded_before_what_was_lost() -> None:
+    s = Story({"a": "b", "b": ""})
+    s.start()
+    assert s.feed(f.Recovered(T0, lapsed=True)) == ["run recovered"]
+    assert s.lost("a") == ["a will retry", "a starts again (2)"]
+
+
+def test_a_run_that_has_not_begun_has_nothing_to_recover() -> None:
+    s = Story({"a": ""})
+    assert s.feed(f.Recovered(T0, lapsed=True)) == []
+
+
 def test_events_are_numbered_without_gaps() -> None:
     s = Story({"if": "yes:b no:c", "b": "", "c": "d", "d": ""})
     s.start()
