@@ -1,4 +1,5 @@
-"""How long things take in the browser: loading and panning a large document, opening a large output.
+"""How long things take in the browser: loading and panning a large document, opening a large output, dragging the Tape
+of a run with 50,000 events and of one with 1,500 branches.
 
 python -m tests.browser.measure [FILE]     takes each figure three times, and writes them as JSON
 """
@@ -17,7 +18,7 @@ from playwright.sync_api import expect, sync_playwright
 
 from benchmarks.measure import machine
 from tests.browser.conftest import BLOCKS, FLAGS, WINDOW
-from tests.browser.editor import Editor, document
+from tests.browser.editor import Api, Editor, document
 from tests.browser.get_chromium import find
 from tests.support.server import SyncServerProcess
 
@@ -25,7 +26,16 @@ BLOCKS_COUNT = 1_000
 ROWS = 20
 OUTPUT_BYTES = 5 * 1024 * 1024
 # What may be: milliseconds on a machine that has nothing else to do.
-LOAD_MS, PAN_MS, ZOOM_MS, OPEN_MS = 2_500, 60, 33, 500
+LOAD_MS, PAN_MS, ZOOM_MS, OPEN_MS, SCRUB_MS = 2_500, 60, 33, 500, 33
+ITERATIONS, BRANCHES = 12_500, 1_500  # 50,007 events, and 4,500
+BOUNDS = {
+    "load_ms": LOAD_MS,
+    "pan_p95_ms": PAN_MS,
+    "zoom_p95_ms": ZOOM_MS,
+    "open_ms": OPEN_MS,
+    "scrub_50000_events_p95_ms": SCRUB_MS,
+    "scrub_1500_branches_p95_ms": SCRUB_MS,
+}
 
 # Noted by the page itself: how long after its start the first block, and a large output, were there.
 WATCH = """() => {
@@ -119,6 +129,42 @@ def open_ms(editor: Editor, run: str) -> float:
     return float(editor.page.evaluate("window.opened"))
 
 
+def rounds() -> dict[str, Any]:
+    blocks = {
+        "each": {"type": "loop", "at": [288, 0], "size": [420, 200], "params": {"mode": "for", "count": ITERATIONS}},
+        "note": {"type": "set", "at": [60, 60], "parent": "each", "params": {"value": "<loop.index>"}},
+    }
+    settings = {"max_executions": 2 * ITERATIONS}
+    return document(blocks, [("start", "each"), ("each", "body", "note")], settings=settings)
+
+
+def branches() -> dict[str, Any]:
+    blocks = {
+        "fan": {"type": "parallel", "at": [288, 0], "size": [420, 200], "params": {"items": list(range(BRANCHES))}},
+        "note": {"type": "set", "at": [60, 60], "parent": "fan", "params": {"value": "<parallel.index>"}},
+    }
+    return document(blocks, [("start", "fan"), ("fan", "body", "note")])
+
+
+def scrub_ms(editor: Editor, run: str) -> float:
+    """The 95th percentile of the time between two frames, while the lanes of the Tape are dragged to and fro."""
+    editor.open_run(run)
+    editor.until("() => !document.querySelector('[data-testid=run-loading]') && document.querySelector('.lanes')")
+    expect(editor.at("connection")).to_have_attribute("data-mode", "ended")
+    box = editor.at("tape").bounding_box()
+    assert box
+    mouse, y = editor.page.mouse, box["y"] + box["height"] - 30
+    mouse.move(box["x"] + 400, y)
+    mouse.down()
+    editor.page.evaluate(FRAMES)
+    for step in range(120):
+        mouse.move(box["x"] + 200 + (step * 53) % (box["width"] - 240), y)
+    frames: list[float] = editor.page.evaluate("(cancelAnimationFrame(window.watching), window.frames_ms)")
+    mouse.up()
+    assert len(frames) >= 20, f"only {len(frames)} frames"
+    return sorted(frames)[int(len(frames) * 0.95)]
+
+
 def flood() -> dict[str, Any]:
     blocks = {"flood": {"type": "flood", "name": "Flood", "at": [288, 0], "params": {"bytes": OUTPUT_BYTES}}}
     return document(blocks, [("start", "flood")])
@@ -127,11 +173,13 @@ def flood() -> dict[str, Any]:
 def main() -> None:
     found = find()
     env: dict[str, str | float | bool] = {**os.environ, **found.env}
-    taken: dict[str, list[float]] = {"load_ms": [], "pan_p95_ms": [], "zoom_p95_ms": [], "open_ms": []}
+    taken: dict[str, list[float]] = {name: [] for name in BOUNDS}
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
         server = SyncServerProcess(Path(folder), {"PYTHONPATH": str(BLOCKS)})
         browser = playwright.chromium.launch(executable_path=found.path, headless=True, args=list(FLAGS), env=env)
         try:
+            api = Api(server.url)
+            long, wide = (api.run(each, wait_s=120) for each in (rounds(), branches()))
             for _ in range(3):
                 context = browser.new_context(
                     base_url=server.url, viewport={"width": WINDOW["width"], "height": WINDOW["height"]}
@@ -141,13 +189,14 @@ def main() -> None:
                 taken["pan_p95_ms"].append(pan_ms(editor))
                 taken["zoom_p95_ms"].append(zoom_ms(editor))
                 taken["open_ms"].append(open_ms(editor, editor.api.run(flood(), wait_s=30)))
+                taken["scrub_50000_events_p95_ms"].append(scrub_ms(editor, long))
+                taken["scrub_1500_branches_p95_ms"].append(scrub_ms(editor, wide))
                 context.close()
         finally:
             browser.close()
             server.stop()
-    bounds = {"load_ms": LOAD_MS, "pan_p95_ms": PAN_MS, "zoom_p95_ms": ZOOM_MS, "open_ms": OPEN_MS}
     figures = {
-        name: {"median": round(median(each)), "all": [round(one) for one in each], "most": bounds[name]}
+        name: {"median": round(median(each)), "all": [round(one) for one in each], "most": BOUNDS[name]}
         for name, each in taken.items()
     }
     shown = {"machine": {**machine(), "load": os.getloadavg()[0]}, "blocks": BLOCKS_COUNT, "figures": figures}

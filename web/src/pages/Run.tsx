@@ -14,7 +14,7 @@ import { selectNode } from '../actions/jump'
 import { Link, setQuery } from '../ui/navigation'
 import { loadSpecs } from '../state/doc'
 import { nameOf } from '../document/document'
-import { closeRun, openRun, runStore } from '../state/live'
+import { closeRun, isLoading, openRun, runStore } from '../state/live'
 import { firstError, isEnded } from '../run'
 import { NOTHING, select, setPanels, uiStore } from '../state/ui'
 import { Button } from '../ui/Button'
@@ -32,6 +32,7 @@ export default function Run({ id }: { id: string }): ReactElement {
   const doc = useStore(runStore, (s) => s.doc)
   const meta = useStore(runStore, (s) => s.meta)
   const error = useStore(runStore, (s) => s.error)
+  const loading = useStore(runStore, isLoading)
   const inspected = useStore(uiStore, (s) => s.selection.blocks.length > 0)
   const width = useStore(uiStore, (s) => s.panels.inspector)
   const narrow = useWidthBelow(900)
@@ -99,7 +100,14 @@ export default function Run({ id }: { id: string }): ReactElement {
         <main className="run__body">
           <div className="run__canvas">
             {doc ? (
-              <Canvas mode="run" />
+              <>
+                <Canvas mode="run" />
+                {loading ? (
+                  <p className="run__late quiet" data-testid="run-loading">
+                    Loading the events of this run
+                  </p>
+                ) : null}
+              </>
             ) : meta ? (
               <EmptyState title="The workflow document of this run is not available">
                 See the trace and the events below.

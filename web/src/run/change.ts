@@ -78,7 +78,7 @@ export function ended(
   const last = node.attempts.at(-1)
   const attempts =
     last && last.endedAt === null
-      ? [...node.attempts.slice(0, -1), { ...last, endedAt: event.at_ms, error: error ?? null }]
+      ? [...node.attempts.slice(0, -1), { ...last, endedAt: event.at_ms, to: event.seq, error: error ?? null }]
       : node.attempts
   return { finishedAt: event.at_ms, attempts }
 }

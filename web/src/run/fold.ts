@@ -39,6 +39,7 @@ export function fold(view: RunFold, events: readonly WireEvent[]): RunFold {
 
 function apply(view: Draft, event: WireEvent): void {
   const { data } = event
+  const before = view.at
   view.seq = event.seq
   view.at = event.at_ms
   if (view.status === 'waiting') view.status = 'running'
@@ -70,6 +71,9 @@ function apply(view: Draft, event: WireEvent): void {
     case 'run.migrated':
       view.version = data.version ?? view.version
       return
+    case 'run.recovered':
+      view.tears = [...view.tears, { seq: event.seq, at: event.at_ms, lastAt: before ?? event.at_ms }]
+      return
     case 'run.continuing':
       return
   }
@@ -81,7 +85,7 @@ function apply(view: Draft, event: WireEvent): void {
       if (end === 'end') return touch(view, node, event)
       const attempts = [
         ...node.attempts,
-        { attempt: event.attempt, startedAt: event.at_ms, endedAt: null, error: null },
+        { attempt: event.attempt, startedAt: event.at_ms, endedAt: null, error: null, from: event.seq, to: null },
       ]
       return put(view, node, event, {
         status: 'running',
@@ -170,6 +174,7 @@ function apply(view: Draft, event: WireEvent): void {
         id: data.wait ?? node.key,
         title: data.title ?? '',
         openedAt: event.at_ms,
+        seq: event.seq,
         dueAt: data.due_ms ?? null,
         outcome: null,
         by: null,

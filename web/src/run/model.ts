@@ -15,6 +15,17 @@ export interface Attempt {
   startedAt: number
   endedAt: number | null
   error: ErrorInfo | null
+  /** The events that began and ended it. */
+  from: number
+  to: number | null
+}
+
+/** Another process took the run, after the lease of the one before had lapsed: at event `seq`. `lastAt`: the time of the
+ * last event before. */
+export interface Tear {
+  seq: number
+  at: number
+  lastAt: number
 }
 
 /** One node key: a block in one scope. Times are Unix ms, null when not yet. */
@@ -91,6 +102,8 @@ export interface OpenWait {
   id: string
   title: string
   openedAt: number
+  /** The event that opened it. */
+  seq: number
   dueAt: number | null
   outcome: string | null
   by: string | null
@@ -131,6 +144,8 @@ export interface RunFold {
   version: number | null
   /** Node keys that failed and were not caught, in order. */
   failures: readonly string[]
+  /** Where the server died under the run. */
+  tears: readonly Tear[]
 }
 
 /** What the fold needs of the document: nodes in each container's body (a container inside counts twice), and variables. */
@@ -182,6 +197,7 @@ export function emptyFold(shape: Shape = shapeOf(null)): RunFold {
     waits: new Map(),
     variables: shape.variables,
     failures: [],
+    tears: [],
     forkedFrom: null,
     continues: null,
     continuedAs: null,

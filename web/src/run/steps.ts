@@ -19,6 +19,9 @@ export interface StepState {
   times: number
   startedAt: number
   endedAt: number | null
+  /** The events that began and ended it. */
+  from: number
+  to: number | null
   /** The event that has the whole output. */
   seq: number | null
   /** undefined: none yet, or too large for the log; then `size` is set. */
@@ -47,6 +50,8 @@ export function stepsAfter(steps: readonly StepState[], event: WireEvent): reado
       times: (before?.times ?? 0) + 1,
       startedAt: event.at_ms,
       endedAt: null,
+      from: event.seq,
+      to: null,
       seq: null,
       usage: {},
       cost: null,
@@ -58,10 +63,11 @@ export function stepsAfter(steps: readonly StepState[], event: WireEvent): reado
   const { output, size, truncated, blob } = data
   const change: Partial<StepState> =
     event.type === 'step.lost'
-      ? { status: 'lost', endedAt: event.at_ms }
+      ? { status: 'lost', endedAt: event.at_ms, to: event.seq }
       : {
           status: !data.error ? 'succeeded' : data.error.code === 'cancelled' ? 'cancelled' : 'failed',
           endedAt: event.at_ms,
+          to: event.seq,
           seq: event.seq,
           usage: data.usage ?? {},
           cost: data.cost ?? null,

@@ -28,6 +28,11 @@ export interface RunState {
   error: string | null
 }
 
+/** Events that the run had when it was opened are still on their way: what is shown is not how it is. */
+export function isLoading({ id, meta, head, error }: RunState): boolean {
+  return id !== null && error === null && (meta === null || head.seq < meta.seq)
+}
+
 const LIVE_TEXT_MAX = 64 * 1024
 
 export const runStore = createStore<RunState>(closedRun)

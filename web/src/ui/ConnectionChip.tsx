@@ -19,7 +19,7 @@ export function ConnectionChip(): ReactElement | null {
         <Icon name="back" size={14} />
         Viewing event {cursor} of {last}
         <Button kind="bare" onClick={() => seek('live')}>
-          {net.mode === 'ended' ? 'Latest' : 'Live'}
+          {net.mode === 'live' ? 'Live' : 'Latest'}
         </Button>
       </span>
     )

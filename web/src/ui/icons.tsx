@@ -97,6 +97,11 @@ const FILL_PART: Partial<Record<IconName, string>> = {
   theme: 'M8 2.5a5.5 5.5 0 1 0 0 11z',
 }
 
+/** A glyph for a painter: its outline, and what of it is filled. */
+export function glyph(name: IconName): { d: string; fill: string } {
+  return { d: PATHS[name], fill: FILL_PART[name] ?? (FILLED.has(name) ? PATHS[name] : '') }
+}
+
 /** With a `label` it speaks; without one it is decoration beside a word. */
 export function Icon({ name, size = 16, label }: { name: IconName; size?: number; label?: string }): ReactElement {
   const part = FILL_PART[name]

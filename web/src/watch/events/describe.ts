@@ -19,6 +19,7 @@ export const EVENT_GROUPS = [
       'run.finished',
       'run.forked',
       'run.migrated',
+      'run.recovered',
     ],
   },
   {
@@ -48,6 +49,7 @@ export function toneOfEvent(event: WireEvent): Tone {
       return 'wait'
     case 'node.failed':
     case 'retry.scheduled':
+    case 'run.recovered':
       return 'err'
     case 'wait.opened':
     case 'run.parked':
@@ -92,6 +94,8 @@ function happened(event: WireEvent, doc: Document | null): string {
       return `Run forked from ${data.source ?? 'another run'} at event ${data.seq ?? 0}`
     case 'run.migrated':
       return `Run moved to version ${data.version ?? 'unknown'}`
+    case 'run.recovered':
+      return 'The server stopped, and the run continues in another process'
     case 'run.continuing':
       return `${name} ends the run, and a new run continues it`
     case 'run.finished':

@@ -3,11 +3,13 @@
 import { lazy, Suspense, useEffect, useRef, useState, type ReactElement, type ReactNode } from 'react'
 import { useStore } from 'zustand'
 import { docStore } from '../../state/doc'
-import { runStore, seek, stepBy } from '../../state/live'
-import { isEnded, type RunFold } from '../../run'
+import { isLoading, runStore, seek, stepBy, type RunState } from '../../state/live'
+import { netStore } from '../../state/net'
+import { isEnded } from '../../run'
 import { unfinishedStore } from '../../state/unfinished'
 import { setPanels, uiStore, type Drawer as DrawerName } from '../../state/ui'
 import { Button } from '../../ui/Button'
+import { Icon } from '../../ui/icons'
 import { Splitter } from '../../ui/Splitter'
 import { copyText } from '../../ui/copy'
 import { keyText } from '../../keys'
@@ -16,7 +18,7 @@ import { useRunKeys } from './keys'
 import type { Axis } from './layout'
 import { momentLink } from './moment'
 import { nextSpeed, pause, playStore, togglePlay } from './play'
-import { Tape } from './Tape'
+import { AXIS_H, LANE_H, STRIP_H, TAPE_H } from './sizes'
 import { clockText, timeOfDay } from '../../ui/time'
 import { useClock } from '../../ui/useClock'
 import './drawer.css'
@@ -27,22 +29,33 @@ import { shortId } from '../../ui/words'
 const Trace = lazy(() => import('../trace/Trace'))
 const Events = lazy(() => import('../events/Events'))
 const Problems = lazy(() => import('../problems/Problems'))
+const Tape = lazy(() => import('./Tape').then((page) => ({ default: page.Tape })))
+const Lanes = lazy(() => import('./Lanes'))
 const ForkDialog = lazy(() => import('../run/ForkDialog').then((page) => ({ default: page.ForkDialog })))
 
 const PANE_MIN = 120
 /** What a pane takes at most until its height is set by hand: as much as its content, up to this. */
 const PANE_FIRST = 260
+/** From here on a run is shown by time. */
+const TIMED_MS = 1000
 const TRACE_HEAD = 40
 const TRACE_ROW = 24
+/** So many lanes have room until the height is set by hand. */
+const LANES_LEAST = 3
+const LANES_FIRST = 9
 
 export default function Drawer({ mode = 'edit' }: { mode?: 'edit' | 'run' }): ReactElement {
   useRunKeys()
-  const [axis, setAxis] = useState<Axis>('order')
+  const [asked, setAxis] = useState<Axis | null>(null)
+  // What took no time has an order alone.
+  const took = useStore(runStore, (s) => (s.timeline.log.at(-1)?.at_ms ?? 0) - (s.timeline.log[0]?.at_ms ?? 0))
+  const axis = asked ?? (took >= TIMED_MS ? 'time' : 'order')
   const open = useStore(uiStore, (s) => s.drawer)
   const chosen = useStore(uiStore, (s) => (s.panels.drawer < PANE_MIN ? null : s.panels.drawer))
   const box = useRef<HTMLDivElement>(null)
   // Rows that a run is going to have: room for them from the start, so that the canvas above stands still while they come.
   const rows = useStore(runStore, (s) => Object.values(s.doc?.blocks ?? {}).filter((block) => !block.parent).length)
+  const room = useStore(runStore, roomForLanes)
   const hasRun = useStore(runStore, (s) => s.id !== null)
   const unfinished = useStore(unfinishedStore, (s) => s.list)
   const problems = useStore(
@@ -61,14 +74,15 @@ export default function Drawer({ mode = 'edit' }: { mode?: 'edit' | 'run' }): Re
       : hasRun && (open === 'trace' || open === 'events')
         ? open
         : null
-  const height = useHeight(box, pane, chosen)
+  const lanes = hasRun && !phone && open === 'tape'
+  const height = useHeight(box, lanes ? 'tape' : pane, chosen)
   const fits = pane === 'problems' || (pane === 'trace' && chosen === null)
   const tab = (id: Exclude<DrawerName, null>, label: ReactNode): ReactElement => (
     <button
       type="button"
       role="tab"
       id={`drawer-${id}`}
-      aria-selected={pane === id}
+      aria-selected={lanes && id === 'tape' ? true : pane === id}
       aria-controls="drawer-pane"
       className="drawer__tab"
       onClick={() => uiStore.setState({ drawer: pane === id ? 'tape' : id })}
@@ -78,12 +92,12 @@ export default function Drawer({ mode = 'edit' }: { mode?: 'edit' | 'run' }): Re
   )
   return (
     <section className="drawer" aria-label="Tape and trace" data-open={pane ?? undefined}>
-      {pane ? (
+      {pane || lanes ? (
         <Splitter
           label="Height of the drawer"
           orientation="horizontal"
           panel="after"
-          value={height}
+          value={lanes ? (chosen ?? room) : height}
           min={PANE_MIN}
           max={640}
           onChange={(drawer) => setPanels({ drawer })}
@@ -94,6 +108,7 @@ export default function Drawer({ mode = 'edit' }: { mode?: 'edit' | 'run' }): Re
         {hasRun ? <Controls axis={axis} onAxis={setAxis} mode={mode} /> : null}
         {phone ? null : (
           <div className="drawer__tabs" role="tablist" aria-label="Below the Tape">
+            {hasRun ? tab('tape', 'Lanes') : null}
             {hasRun ? tab('trace', 'Trace') : null}
             {hasRun ? tab('events', 'Events') : null}
             {hasProblems ? tab('problems', problems ? `Problems ${problems}` : 'Problems') : null}
@@ -111,7 +126,17 @@ export default function Drawer({ mode = 'edit' }: { mode?: 'edit' | 'run' }): Re
           </Button>
         )}
       </div>
-      {hasRun ? <Tape axis={axis} strip={!phone && open === null} /> : null}
+      {lanes ? (
+        <div id="drawer-pane" role="tabpanel" aria-labelledby="drawer-tape" style={{ minHeight: chosen ?? room }}>
+          <Suspense fallback={null}>
+            <Lanes axis={axis} height={chosen ?? room} />
+          </Suspense>
+        </div>
+      ) : hasRun ? (
+        <Suspense fallback={<div style={{ height: phone ? TAPE_H : STRIP_H }} />}>
+          <Tape axis={axis} strip={!phone} />
+        </Suspense>
+      ) : null}
       {pane ? (
         <div
           ref={box}
@@ -138,6 +163,14 @@ export default function Drawer({ mode = 'edit' }: { mode?: 'edit' | 'run' }): Re
   )
 }
 
+/** Room for the lanes that a run is going to have, so that the canvas above stands still while they come. */
+function roomForLanes({ doc }: RunState): number {
+  let count = 1
+  for (const block of Object.values(doc?.blocks ?? {}))
+    count += block.type === 'loop' || block.type === 'parallel' ? 4 : block.type === 'agent' ? 2 : 0
+  return AXIS_H + LANE_H * Math.max(LANES_LEAST, Math.min(LANES_FIRST, count)) + 4
+}
+
 /** The height of the pane: as it was set, else as its content makes it. */
 function useHeight(box: React.RefObject<HTMLElement | null>, pane: DrawerName, chosen: number | null): number {
   const [measured, setMeasured] = useState(PANE_FIRST)
@@ -156,6 +189,7 @@ function Title(): ReactElement {
   const started = useStore(runStore, (s) => s.head.startedAt)
   const finished = useStore(runStore, (s) => s.head.finishedAt)
   const live = useStore(runStore, (s) => s.cursor === 'live')
+  const loading = useStore(runStore, isLoading)
   const now = useClock(100)
   if (!id)
     return (
@@ -169,10 +203,47 @@ function Title(): ReactElement {
       <b>Tape</b>
       <span className="mono drawer__facts">
         <span title={id}>Run {shortId(id)}</span>
+        <LoadingText />
         {started ? <span className="drawer__started"> · started {timeOfDay(started)}</span> : null}
-        {started ? <span> · {clockText((live && finished ? finished : now) - started)}</span> : null}
+        {started && !loading ? <span> · {clockText((live && finished ? finished : now) - started)}</span> : null}
       </span>
     </p>
+  )
+}
+
+/** How much of a run that was opened is here. */
+function LoadingText(): ReactElement | null {
+  const loading = useStore(runStore, isLoading)
+  const all = useStore(runStore, (s) => s.meta?.seq ?? 0)
+  const here = useStore(runStore, (s) => s.head.seq)
+  if (!loading) return null
+  return (
+    <span role="status">
+      {' · Loading'}
+      {all ? ` ${here.toLocaleString('en')} of ${all.toLocaleString('en')} events` : ''}
+    </span>
+  )
+}
+
+/** Where the cursor follows the run. It says Live only while nothing that happens is missing. */
+function Follow(): ReactElement {
+  const follows = useStore(runStore, (s) => s.cursor === 'live')
+  const over = useStore(runStore, (s) => isEnded(s.head.status))
+  const loading = useStore(runStore, isLoading)
+  const isLive = useStore(netStore, (s) => s.mode === 'live') && !over && !loading
+  return (
+    <button
+      type="button"
+      className="drawer__follow"
+      data-testid="follow"
+      data-live={isLive || undefined}
+      aria-pressed={follows}
+      title={keyText('live')}
+      onClick={() => (pause(), seek('live'))}
+    >
+      {isLive ? <Icon name="running" size={12} /> : null}
+      {loading ? 'Loading' : isLive ? 'Live' : 'Latest'}
+    </button>
   )
 }
 
@@ -190,10 +261,7 @@ function Controls({
   const doc = useStore(runStore, (s) => s.doc)
   const seq = useStore(runStore, (s) => (s.cursor === 'live' ? s.head.seq : s.cursor))
   const { playing, speed } = useStore(playStore, (s) => s)
-  const cursor = useStore(runStore, (s) => s.cursor)
-  const status: RunFold['status'] = useStore(runStore, (s) => s.head.status)
   const empty = useStore(runStore, (s) => s.head.seq === 0) ? 'No events yet' : null
-  const over = isEnded(status)
   const copy = (): Promise<void> => copyText(momentLink(), 'Copied a link to this moment')
   const step = (by: 1 | -1): void => {
     pause()
@@ -233,15 +301,7 @@ function Controls({
         aria-label={`Speed ${speed}x`}
         onClick={nextSpeed}
       >{`${speed}x`}</Button>
-      <button
-        type="button"
-        className="drawer__follow"
-        aria-pressed={cursor === 'live'}
-        title={keyText('live')}
-        onClick={() => (pause(), seek('live'))}
-      >
-        {over ? 'Latest' : 'Live'}
-      </button>
+      <Follow />
       <span className="drawer__axis" role="group" aria-label="Axis of the Tape">
         {(['order', 'time'] as const).map((each) => (
           <button key={each} type="button" aria-pressed={axis === each} onClick={() => onAxis(each)}>

@@ -28,9 +28,11 @@ export interface Bar {
   last: number
 }
 
-/** An idle stretch: its middle in pixels. `label` false: too many of them to say how long each is. */
+/** An idle stretch, in pixels: its middle and its ends. `label` false: too many of them to say how long each is. */
 export interface Break {
   x: number
+  from: number
+  to: number
   ms: number
   label: boolean
 }
@@ -40,6 +42,8 @@ export interface TapeLayout {
   width: number
   /** x of each event, by seq - 1. Never falls. */
   xs: Float64Array
+  /** Where the present of the run is: not left of the last event. */
+  end: number
   bars: readonly Bar[] | null
   breaks: readonly Break[]
 }
@@ -48,7 +52,8 @@ export interface TapeLayout {
 export function tapeLayout(log: readonly WireEvent[], width: number, axis: Axis, end: number): TapeLayout {
   const xs = new Float64Array(log.length)
   const breaks = axis === 'order' ? byOrder(log, width, xs) : byTime(log, width, xs, end)
-  return { axis, width, xs, breaks, bars: log.length > BIN_ABOVE ? gather(log, xs) : null }
+  const last = axis === 'time' && log.length && end > log.at(-1)!.at_ms ? width - PAD_X : (xs.at(-1) ?? PAD_X)
+  return { axis, width, xs, breaks, end: last, bars: log.length > BIN_ABOVE ? gather(log, xs) : null }
 }
 
 /** How tall a tick is: the run 22, blocks 14, attempts and iterations 10. */
@@ -94,7 +99,7 @@ function byOrder(log: readonly WireEvent[], width: number, xs: Float64Array): Br
     if (i) {
       const ms = log[i]!.at_ms - log[i - 1]!.at_ms
       if (ms > IDLE_MS && gap) {
-        breaks.push({ x: x + wide / 2, ms, label })
+        breaks.push({ x: x + wide / 2, from: x, to: x + wide, ms, label })
         x += wide
       } else x += pitch
     }
@@ -111,7 +116,10 @@ function byTime(log: readonly WireEvent[], width: number, xs: Float64Array, end:
     before = Math.max(before, PAD_X + scale.at(log[i]!.at_ms) * room)
     xs[i] = before
   }
-  return scale.gaps.map((gap) => ({ x: PAD_X + gap.x * room, ms: gap.to - gap.from, label: gap.width * room > 56 }))
+  return scale.gaps.map((gap) => {
+    const [x, half] = [PAD_X + gap.x * room, (gap.width * room) / 2]
+    return { x, from: x - half, to: x + half, ms: gap.to - gap.from, label: half > 28 }
+  })
 }
 
 /** What came of something says more than that it began. */

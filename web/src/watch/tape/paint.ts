@@ -5,10 +5,9 @@ import type { WireEvent } from '../../api/types'
 import type { Tone } from '../../ui/status'
 import { toneOfEvent } from '../events/describe'
 import { heightOf, PAD_X, xOf, type TapeLayout } from './layout'
+import { TAPE_H } from './sizes'
 import { exactTime, roughly, timeOfDay } from '../../ui/time'
 
-export const TAPE_H = 68
-export const STRIP_H = 24
 const LINE_Y = 44
 const STRIP_LINE_Y = 19
 /** Of the heights of ticks and bars. */
@@ -16,7 +15,10 @@ const STRIP_SCALE = 0.7
 const TEXT_Y = 57
 const BAR_MAX = 22
 
-export type Colours = Record<Tone | 'ink' | 'ink2' | 'line' | 'paper' | 'panel', string> & {
+export type Colours = Record<
+  Tone | 'ink' | 'ink2' | 'line' | 'line2' | 'paper' | 'panel' | 'sunk' | 'thread' | 'onThread' | 'flax',
+  string
+> & {
   font: string
   words: string
 }
@@ -48,6 +50,11 @@ export function coloursOf(element: Element): Colours {
     ink: of('--ink'),
     ink2: of('--ink-2'),
     line: of('--line'),
+    line2: of('--line-2'),
+    sunk: of('--sunk'),
+    thread: of('--thread'),
+    onThread: of('--on-thread'),
+    flax: of('--flax'),
     paper: of('--paper'),
     panel: of('--panel'),
     font: of('--font-mono'),
@@ -168,7 +175,7 @@ function times(ctx: CanvasRenderingContext2D, layout: TapeLayout, log: readonly 
 }
 
 /** Index of the first place that is not left of `x`, or the last one. */
-function firstFrom(xs: Float64Array, x: number): number {
+export function firstFrom(xs: Float64Array, x: number): number {
   let [low, high] = [0, xs.length - 1]
   while (low < high) {
     const mid = (low + high) >> 1
@@ -196,7 +203,7 @@ function label(
 
 function head(ctx: CanvasRenderingContext2D, x: number, seq: number | null, picture: Picture, c: Colours): void {
   const { strip, layout } = picture
-  ctx.fillStyle = c.ink
+  ctx.fillStyle = c.thread
   ctx.fillRect(Math.round(x) + (seq === null ? 3 : 0), strip ? 1 : 4, 2, lineYOf(picture) + (strip ? 1 : 2))
   if (seq === null || strip) return
   const text = `Event ${seq}`
@@ -206,5 +213,5 @@ function head(ctx: CanvasRenderingContext2D, x: number, seq: number | null, pict
   ctx.beginPath()
   ctx.roundRect(left, 2, w, 17, 3)
   ctx.fill()
-  label(ctx, text, left + 6, 11, c.panel, c.words, 'left')
+  label(ctx, text, left + 6, 11, c.onThread, c.words, 'left')
 }

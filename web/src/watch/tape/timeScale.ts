@@ -43,7 +43,7 @@ export function timeScale(log: readonly WireEvent[], end: number, idleMs = IDLE_
   }
   busy.push([from, before])
   const idle = busy.length - 1
-  const share = idle ? Math.min(0.07, 0.45 / idle) : 0
+  const share = idle ? Math.min(0.16, 0.45 / idle) : 0
   const total = busy.reduce((sum, [a, b]) => sum + (b - a), 0)
   const room = 1 - share * idle
   const pieces: Piece[] = []

@@ -15,7 +15,7 @@ import type { Document } from '../../api/types'
 import { Link } from '../../ui/navigation'
 import { specsOf } from '../../state/doc'
 import { routeTitle } from '../../document/document'
-import { runStore } from '../../state/live'
+import { isLoading, runStore } from '../../state/live'
 import { firstError, pathFor, usedText, type BlockStatus, type NodeState, type StepState } from '../../run'
 import { STEP_ICONS } from '../../ui/steps'
 import { setIter, uiStore } from '../../state/ui'
@@ -50,6 +50,7 @@ export default function Trace(): ReactElement {
   const doc = useStore(runStore, (s) => s.doc)
   const timeline = useStore(runStore, (s) => s.timeline)
   const headSeq = useStore(runStore, (s) => s.head.seq)
+  const loading = useStore(runStore, isLoading)
   const selected = useStore(uiStore, (s) => (s.selection.blocks.length === 1 ? s.selection.blocks[0]! : null))
   const iter = useStore(uiStore, (s) => s.iter)
   const [fold, setFold] = useState<ReadonlyMap<string, boolean>>(new Map())
@@ -122,6 +123,8 @@ export default function Trace(): ReactElement {
     event.stopPropagation()
   }
 
+  if (loading && view.seq === 0)
+    return <EmptyState title="Loading">The events of this run are on their way.</EmptyState>
   if (view.seq === 0)
     return (
       <EmptyState title="Not started yet">
@@ -224,6 +227,7 @@ const Row = memo(function Row({
       ? Math.max(0, (row.finishedAt ?? now) - row.startedAt)
       : null
   const skipped = row.status === 'skipped'
+  const segments = segmentsOf(row, scale, now || (row.finishedAt ?? 0))
   return (
     <div
       role="treeitem"
@@ -257,7 +261,7 @@ const Row = memo(function Row({
       <Status status={row.status} />
       <span className="trace__took mono">{took === null || skipped ? '' : durationText(took)}</span>
       <span className="trace__bars" aria-hidden="true">
-        {segmentsOf(row, scale, now || (row.finishedAt ?? 0)).map((each, i) => (
+        {segments.map((each, i) => (
           <i
             key={i}
             data-tone={each.tone}
@@ -265,6 +269,11 @@ const Row = memo(function Row({
             style={{ left: `${each.x * 100}%`, width: `max(2px, ${each.width * 100}%)` }}
           />
         ))}
+        {segments.flatMap((each) =>
+          each.breaks.map((x) => (
+            <i key={`${x}`} className="trace__break" data-tone={each.tone} style={{ left: `${x * 100}%` }} />
+          )),
+        )}
         {cursorX === null ? null : <i className="trace__cursor" style={{ left: `${cursorX * 100}%` }} />}
       </span>
     </div>

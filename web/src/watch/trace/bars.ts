@@ -11,6 +11,18 @@ export interface Segment {
   width: number
   tone: Tone
   thin: boolean
+  /** Where the axis leaves out a stretch of it: there the bar is drawn with a break. */
+  breaks: readonly number[]
+}
+
+/** A break stands near the end of what is left out. */
+export const BREAK_AT = 0.8
+
+/** Where the axis leaves out a part of this stretch, from 0 to 1. */
+export function breaksIn(scale: TimeScale, from: number, to: number): number[] {
+  return scale.gaps
+    .filter((gap) => Math.min(gap.to, to) - Math.max(gap.from, from) > (gap.to - gap.from) / 2)
+    .map((gap) => gap.x + gap.width * (BREAK_AT - 0.5))
 }
 
 export function segmentsOf(row: TraceRow, scale: TimeScale, now: number): Segment[] {
@@ -18,7 +30,8 @@ export function segmentsOf(row: TraceRow, scale: TimeScale, now: number): Segmen
   const segments: Segment[] = []
   const add = (from: number, to: number, tone: Tone, thin = false): void => {
     const x = scale.at(from)
-    segments.push({ x, width: Math.max(0, scale.at(Math.max(from, to)) - x), tone, thin })
+    const width = Math.max(0, scale.at(Math.max(from, to)) - x)
+    segments.push({ x, width, tone, thin, breaks: breaksIn(scale, from, to) })
   }
   const end = row.finishedAt ?? now
   const tone = toneOf(row.status)

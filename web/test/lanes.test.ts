@@ -1,0 +1,101 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { emptyFold, fold, shapeOf, type RunFold } from '../src/run'
+import { changeAt, takenOver } from '../src/watch/tape/changes'
+import { lanesOf } from '../src/watch/tape/lanes'
+import { Timeline } from '../src/state/keyframes'
+import type { Document, WireEvent } from '../src/api/types'
+import { recorded, RUNS, specs } from './help'
+
+const ALL: ReadonlySet<string> = new Set()
+const folded = (run: ReturnType<typeof recorded>): RunFold => fold(emptyFold(shapeOf(run.document, specs)), run.events)
+
+for (const name of RUNS) {
+  test(`${name}: each block that ran is in a lane, and none lies above another`, () => {
+    const run = recorded(name)
+    const view = folded(run)
+    const lanes = lanesOf(view, run.document, ALL)
+    assert.equal(lanes[0]!.label, 'Main')
+    assert.equal(new Set(lanes.map((lane) => lane.id)).size, lanes.length)
+    const there = new Set(lanes.flatMap((lane) => lane.spans.map((span) => span.node.key)))
+    for (const node of view.nodes.values())
+      assert.equal(there.has(node.key), node.status !== 'skipped' || !!node.region, node.key)
+    for (const lane of lanes) {
+      let end = 0
+      for (const span of lane.spans) {
+        assert.ok(span.from >= end, `${lane.id} at event ${span.from}`)
+        assert.ok(span.to === null || span.to >= span.from)
+        end = span.to ?? Infinity
+      }
+    }
+  })
+}
+
+/** Events about blocks: `[at, type, block, path?, data?]`. */
+function log(rows: [number, string, string | null, string?, object?][]): WireEvent[] {
+  return rows.map(([at_ms, type, block, path = '', data = {}], i) => {
+    const key = block === null ? null : path ? `${block}@${path}` : block
+    return { run: 'r', seq: i + 1, at_ms, type, node: block, block, path, key, attempt: 1, data } as WireEvent
+  })
+}
+
+const doc = { format: 'weft/1', name: 'x', edges: [], blocks: { a: { type: 'set' }, b: { type: 'set' } } } as Document
+
+test('blocks side by side have lanes of their own, and a folded container shows none inside', () => {
+  const view = fold(
+    emptyFold(),
+    log([
+      [0, 'run.started', null],
+      [0, 'node.started', 'a'],
+      [0, 'node.started', 'b'],
+      [9, 'node.succeeded', 'a'],
+      [9, 'node.succeeded', 'b'],
+    ]),
+  )
+  assert.deepEqual(
+    lanesOf(view, doc, ALL).map((lane) => [lane.label, lane.spans.map((span) => span.node.block)]),
+    [
+      ['Main', ['a']],
+      ['', ['b']],
+    ],
+  )
+  const run = recorded('nested')
+  const all = lanesOf(folded(run), run.document, ALL)
+  const outer = all.find((lane) => lane.open)!
+  const fewer = lanesOf(folded(run), run.document, new Set([outer.id]))
+  assert.ok(fewer.length < all.length)
+  assert.equal(fewer.find((lane) => lane.id === outer.id)!.open, false)
+})
+
+test('a recovery is a tear: what was finished and what was under way is counted before it', () => {
+  const timeline = new Timeline()
+  timeline.append(
+    log([
+      [0, 'run.started', null],
+      [0, 'node.started', 'a'],
+      [5, 'node.succeeded', 'a', '', { output: 1 }],
+      [6, 'node.started', 'b'],
+      [3106, 'run.recovered', null],
+      [3106, 'retry.scheduled', 'b', '', { error: { code: 'attempt_lost', message: '' }, due_ms: 3106 }],
+    ]),
+  )
+  assert.deepEqual(timeline.head.tears, [{ seq: 5, at: 3106, lastAt: 6 }])
+  assert.deepEqual(takenOver(timeline, 5), { kept: 1, again: 1 })
+  assert.deepEqual(timeline.seek(4).tears, [])
+})
+
+test('a change names the value before and after', () => {
+  const timeline = new Timeline(shapeOf({ ...doc, variables: { n: 1 } } as Document))
+  timeline.append(
+    log([
+      [0, 'run.started', null],
+      [1, 'variables.patched', 'a', '', { ops: [['set', '$.n', 2]] }],
+      [2, 'node.succeeded', 'b', 'l#0', { output: 'one' }],
+      [3, 'node.succeeded', 'b', 'l#1', { output: 'two' }],
+    ]),
+  )
+  assert.deepEqual(changeAt(timeline, 2), { name: 'n', before: '1', after: '2' })
+  assert.deepEqual(changeAt(timeline, 3), { name: 'Output', before: null, after: '"one"' })
+  assert.deepEqual(changeAt(timeline, 4), { name: 'Output', before: '"one"', after: '"two"' })
+  assert.equal(changeAt(timeline, 1), null)
+})
