@@ -3,13 +3,14 @@ workflow."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Final, TypeVar
+from typing import Annotated, Any, Final, Literal, TypeVar
 
 import msgspec
 from msgspec import Meta, Struct
 from starlette.responses import Response
 
 from executor.service.topics.lifecycle import How, MigrateAnswer
+from executor.service.topics.reruns import Continuation, Target
 from executor.service.views import view_of
 from server.api.runs import (
     KEY,
@@ -27,10 +28,20 @@ from server.http.table import Call, Routes, RouteSpec
 
 
 class RerunRequest(Struct, forbid_unknown_fields=True):
-    """POST /api/runs/{id}/rerun. Without `from`, everything runs again. `input` defaults to the input of that run."""
+    """POST /api/runs/{id}/rerun. Without `from`, everything runs again. `input` defaults to the input of that run. With
+    one of `version`, `draft` (an id) and `document` the run continues with that: what is unchanged is not run again,
+    except the blocks `again`, and `from` with all that follows from it."""
 
     start: str | None = msgspec.field(default=None, name="from")
     input: Any = None
+    version: Version | Literal["active", "draft"] | None = None
+    draft: str | None = None
+    document: dict[str, Any] | None = None
+    again: list[str] = []
+
+    def target(self) -> Target | None:
+        target = Target(self.version, self.draft, self.document)
+        return None if target == Target() and not self.again else target
 
 
 class ForkRequest(Struct, forbid_unknown_fields=True):
@@ -87,6 +98,17 @@ class RerunQuery(Struct, frozen=True):
     )
 
 
+class ContinuationQuery(Struct, frozen=True):
+    version: Annotated[
+        str, Meta(description="A number, `active`, or `draft`.", pattern="^([1-9][0-9]{0,8}|active|draft)$")
+    ] = "draft"
+    draft: Annotated[str | None, Meta(description="Id of a draft, in place of a version.")] = None
+    start: Annotated[str | None, Meta(description="Block that runs again, with all after it.")] = msgspec.field(
+        default=None, name="from"
+    )
+
+
+REFUSED: Final = (400, 404, 409, 422)
 DETAIL_MAX: Final = 1_000  # characters, in an audit row
 
 route = Routes("runs", RouteSpec)
@@ -162,12 +184,30 @@ async def preview(call: Call, id: str, query: RerunQuery) -> RerunPreview:
     return RerunPreview(found.run, found.block, found.reused, found.again, found.skipped)
 
 
-@starts(route, "/api/runs/{id}/rerun", "Run from a block")
+@route(
+    "GET", "/api/runs/{id}/continuation", "Preview continuing with another version", needs="viewer", statuses=REFUSED
+)
+async def continuation(call: Call, id: str, query: ContinuationQuery) -> Continuation:
+    """Changes nothing. `fate` of each block: kept, maybe (it runs where its input comes out otherwise), again or new.
+    `effect` write: it changes something outside. `calls`: finished calls of a block that had not ended, which are not
+    made, or paid, again."""
+    version = int(query.version) if query.version.isdecimal() else query.version
+    target = Target(None, query.draft) if query.draft is not None else Target(version)  # type: ignore[arg-type]  # the pattern
+    return await call.engine.lifecycle.preview_go_on(id, target, query.start)
+
+
+@starts(route, "/api/runs/{id}/rerun", "Run from a block, or continue with another version")
 async def rerun(call: Call, id: str, query: StartQuery, body: RerunRequest) -> Response:
     """Create a run of the same document that reuses the results before the block and runs the block and everything
-    after it again. Without a block, everything runs again."""
-    call.record(_changes(f"from {body.start or 'the start'}", "input", body.input))
-    submitted = await call.engine.lifecycle.run_from(
-        id, body.start, input=body.input, idempotency_key=idempotency_key(call)
-    )
+    after it again. Without a block, everything runs again. With a version, a draft or a document the new run is of
+    that, and takes over every output whose block and inputs are unchanged."""
+    target, key, lifecycle = body.target(), idempotency_key(call), call.engine.lifecycle
+    if target is None:
+        call.record(_changes(f"from {body.start or 'the start'}", "input", body.input))
+        submitted = await lifecycle.run_from(id, body.start, input=body.input, idempotency_key=key)
+    else:
+        call.record(_changes(f"with {body.version or body.draft or 'a document'}", "input", body.input))
+        submitted = await lifecycle.go_on(
+            id, target, body.start, again=body.again, input=body.input, idempotency_key=key
+        )
     return await started(call, submitted, query)

@@ -20,6 +20,8 @@ class AttemptView(TypedDict):
     finished_at_ms: NotRequired[int | None]; error: NotRequired[dict[str, Any] | None]
 class AuditPage(TypedDict): rows: list[AuditRow]; next: int | None
 class AuditRow(TypedDict): n: int; at_ms: int; actor: str; via: str; action: str; object: str; detail: str; hash: str
+class BlockFate(TypedDict):
+    block: str; name: str; fate: Literal["again", "kept", "maybe", "new"]; effect: str; kept: int; calls: int; why: str
 class BlockList(TypedDict): blocks: list[BlockType]
 class BlockStats(TypedDict): block: str; attempts: int; seconds: float
 class BlockType(TypedDict):
@@ -63,6 +65,7 @@ class ConnectorDocument(TypedDict): document: dict[str, Any]
 class ConnectorList(TypedDict): connectors: list[ConnectorView]
 class ConnectorView(TypedDict):
     service: str; type: str; title: str; operations: int; created_by: str; changed_at_ms: int
+class Continuation(TypedDict): run: str; workflow: str; version: int | None; draft: str | None; blocks: list[BlockFate]
 class CronPreview(TypedDict): expr: str; tz: str; upcoming_ms: list[int]
 class DeliveryView(TypedDict): at_ms: int; outcome: str; delivery: str | None; run: str | None
 class Diagnostic(TypedDict):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import unquote, urlsplit
 
@@ -277,14 +277,30 @@ class RunCalls:
 
     @route("POST", "/api/runs/{id}/rerun")
     def rerun(
-        self, run: str, start: str | None = None, *, input: Any = None, idempotency_key: str | None = None
+        self,
+        run: str,
+        start: str | None = None,
+        *,
+        input: Any = None,
+        version: int | str | None = None,
+        draft: str | None = None,
+        document: Mapping[str, Any] | None = None,
+        again: Sequence[str] | None = None,
+        idempotency_key: str | None = None,
     ) -> Call[answers.RunAccepted]:
         """Start a new run that reuses the results before block `start`; without `start` everything runs again. `input`
-        defaults to that of the run."""
+        defaults to that of the run. With a `version` (a number, "active" or "draft"), the id of a `draft`, or a
+        `document`, the run continues with that: what is unchanged is not run again, except the blocks `again`."""
 
     @route("GET", "/api/runs/{id}/rerun")
     def rerun_preview(self, run: str, start: str) -> Call[answers.RerunPreview]:
         """Return the blocks that `rerun` would reuse, run again and skip."""
+
+    @route("GET", "/api/runs/{id}/continuation")
+    def continuation(
+        self, run: str, version: int | str = "draft", *, draft: str | None = None, start: str | None = None
+    ) -> Call[answers.Continuation]:
+        """Return for each block whether `rerun` with this version would run it."""
 
     @route("POST", "/api/runs/{id}/fork")
     def fork(

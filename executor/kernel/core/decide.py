@@ -70,7 +70,9 @@ def decide(plan: Plan, state: State, fact: f.Fact) -> list[e.Event]:
 
 
 def first_event(start: f.StartRequested) -> e.RunStarted:
-    return e.RunStarted(start.run, 1, start.reuse, start.stop_after, start.source_run, start.by)
+    return e.RunStarted(
+        start.run, 1, start.reuse, start.stop_after, start.source_run, start.by, start.keeps, start.again
+    )
 
 
 def _record(turn: Turn, fact: f.Fact) -> bool:
@@ -143,7 +145,8 @@ def _attempt_ended(
             ends = fact.end_run and not draining and turn.state.phase is not _FAILING
             if ends and fact.as_new:
                 turn.emit(e.RunContinuing(key))
-            turn.emit(e.NodeSucceeded(key, attempt, fact.route, False, ends, fact.cached, fact.pinned))
+            ended = e.NodeSucceeded(key, attempt, fact.route, False, ends, fact.cached, fact.pinned, fact.from_run)
+            turn.emit(ended)
             if ends and not turn.plan.has_cleanup:
                 close_waits(turn)
                 _finish(turn, "succeeded")

@@ -41,8 +41,10 @@ class ErrorInfo(Struct, frozen=True, gc=False, omit_defaults=True):
 
 class RunStarted(Struct, frozen=True, gc=False, tag="run.started", omit_defaults=True):
     """First event of every run. `reuse` maps root-region node numbers to the route they took in the run this one was
-    started from (run from a block): they are not run again. `stop_after`: nothing starts once this node is done. `by`
-    is who started it, `user:ada` or `token:ID`, or None for a trigger, another run, or a server without a token."""
+    started from (run from a block): they are not run again. `keeps`: each node takes over what it put out in that run
+    if its block and all that it reads are the same, except those of the blocks `again`. `stop_after`: nothing starts
+    once this node is done. `by` is who started it, `user:ada` or `token:ID`, or None for a trigger, another run, or a
+    server without a token."""
 
     run: str
     rules: int = 1
@@ -50,6 +52,8 @@ class RunStarted(Struct, frozen=True, gc=False, tag="run.started", omit_defaults
     stop_after: int | None = None
     source_run: str | None = None
     by: str | None = None
+    keeps: bool = False
+    again: tuple[str, ...] = ()
 
 
 class NodeStarted(Struct, frozen=True, gc=False, tag="node.started"):
@@ -59,7 +63,8 @@ class NodeStarted(Struct, frozen=True, gc=False, tag="node.started"):
 
 class NodeSucceeded(Struct, frozen=True, gc=False, tag="node.succeeded", omit_defaults=True):
     """`route` is the handle whose edges are live. `end_run`: a response block, the run ends with this output.
-    `cached`: the output is an earlier one of the same params, the handler did not run. `pinned`: the draft names it."""
+    `cached`: the output is an earlier one of the same params, the handler did not run. `pinned`: the draft names it.
+    `from_run`: it is what the same node put out in this run."""
 
     key: NodeKey
     attempt: int
@@ -68,6 +73,7 @@ class NodeSucceeded(Struct, frozen=True, gc=False, tag="node.succeeded", omit_de
     end_run: bool = False
     cached: bool = False
     pinned: bool = False
+    from_run: str | None = None
 
 
 class RegionSized(Struct, frozen=True, gc=False, tag="region.sized"):
@@ -270,7 +276,7 @@ class StepStarted(Struct, frozen=True, gc=False, tag="step.started"):
 
 class StepFinished(Struct, frozen=True, gc=False, tag="step.finished", omit_defaults=True):
     """Step `n` has an output, or failed with `error`. It is not done again. `usage` counts what it used (tokens);
-    `cost` is in US dollars, by the price list of the date `prices`."""
+    `cost` is in US dollars, by the price list of the date `prices`. `from_run`: it was done, and paid, in this run."""
 
     key: NodeKey
     attempt: int
@@ -279,6 +285,7 @@ class StepFinished(Struct, frozen=True, gc=False, tag="step.finished", omit_defa
     cost: float | None = None
     prices: str = ""
     error: ErrorInfo | None = None
+    from_run: str | None = None
 
 
 class StepLost(Struct, frozen=True, gc=False, tag="step.lost"):

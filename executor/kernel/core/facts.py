@@ -23,6 +23,8 @@ class StartRequested(Struct, frozen=True, gc=False):
     stop_after: int | None = None
     source_run: str | None = None
     by: str | None = None
+    keeps: bool = False
+    again: tuple[str, ...] = ()
 
 
 class Recovered(Struct, frozen=True, gc=False):
@@ -34,14 +36,15 @@ class Recovered(Struct, frozen=True, gc=False):
 
 
 class NodeDone(_OfAttempt, frozen=True):
-    """An attempt returned. `route` is the handle to follow, or None. `end_run`: a response block. `cached` and
-    `pinned`: the handler did not run, another output is used. `as_new`: another run continues the one that ends."""
+    """An attempt returned. `route` is the handle to follow, or None. `end_run`: a response block. `cached`, `pinned`,
+    `from_run`: the handler did not run, another output is used. `as_new`: another run continues the one that ends."""
 
     route: str | None = "out"
     end_run: bool = False
     cached: bool = False
     as_new: bool = False
     pinned: bool = False
+    from_run: str | None = None
 
 
 class NodePassed(_OfAttempt, frozen=True):

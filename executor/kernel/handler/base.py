@@ -445,6 +445,14 @@ class Registry(Catalog, Protocol):
         """Raises NotFound(block_type_unknown)."""
 
 
+def sees_all(registry: Registry, type: str) -> bool:
+    """Return True if blocks of this type may read all variables and the input, beside their params: as code of users
+    does, which gets the context of its attempt."""
+    if type in ("python", "variables") or registry.get(type) is None:
+        return True
+    return not holds_handles(registry.handler(type))
+
+
 def holds_handles(block: Block) -> bool:
     """Blocks of weft hold handles of secrets, which the clients of weft open; those of other packages get the
     values."""

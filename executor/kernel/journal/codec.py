@@ -157,7 +157,8 @@ class Codec:
 
 def _has_defaults(event: NodeSucceeded) -> bool:
     """Returns True if its record has no data."""
-    return event.route == "out" and not (event.reused or event.end_run or event.cached or event.pinned)
+    other = event.reused or event.end_run or event.cached or event.pinned or event.from_run
+    return event.route == "out" and not other
 
 
 plans_at_hand: dict[str, Plan] = {}

@@ -19,6 +19,7 @@ from executor.errors import Conflict
 from executor.kernel.core.events import RunStarted
 from executor.kernel.core.fork import before, follows, root_of
 from executor.kernel.journal.codec import Codec
+from executor.kernel.journal.reader import Records
 from executor.kernel.store.topics.store import Store
 from executor.kernel.store.topics.waits import WaitRow
 
@@ -56,9 +57,18 @@ async def answers_in(store: Store, plan: Plan, run: str) -> list[Given]:
             found.append(Given(row.node, row.path, root_of(plan, number), inner, *flags))
     records = await store.read_events(run, limit=1)
     started = Codec(plan).to_event(records[0]) if records else None
-    if isinstance(started, RunStarted) and started.reuse and started.source_run is not None:
-        found += [given for given in await answers_in(store, plan, started.source_run) if given.root in started.reuse]
+    if isinstance(started, RunStarted) and started.source_run is not None and (started.reuse or started.keeps):
+        taken = await taken_over(store, run) if started.keeps else set()
+        for given in await answers_in(store, plan, started.source_run):
+            if given.root in started.reuse or (given.node, given.path) in taken:
+                found.append(given)
     return found
+
+
+async def taken_over(store: Store, run: str) -> set[tuple[str, str]]:
+    """Return node and path of all that have an output, or a step, of another run."""
+    ended = Records(store, run, types=("node.succeeded", "step.finished"))
+    return {(record.node or "", record.path) async for record in ended if b'"from_run"' in (record.data or b"")}
 
 
 async def flags_of(store: Store, row: WaitRow) -> tuple[bool, bool] | None:
@@ -178,10 +188,10 @@ async def misfits(store: Store, old: Plan, new: Plan, run: str) -> list[tuple[st
 
 def _is_other(node: Node, plan: Plan) -> bool:
     number = plan.node_index(node.id)
-    return number is None or _meaning(node) != _meaning(plan.nodes[number])
+    return number is None or meaning(node) != meaning(plan.nodes[number])
 
 
-def _meaning(node: Node) -> tuple[object, ...]:
+def meaning(node: Node) -> tuple[object, ...]:
     return node.type, bytes(node.params), node.policy.skip_if, node.policy.assign
 
 

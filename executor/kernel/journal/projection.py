@@ -269,7 +269,7 @@ class NodeState(Struct, gc=False):
             case "node.succeeded" | "region.exited":
                 if data:
                     self.cached |= bool(data.get("cached"))
-                    self.reused = bool(data.get("reused"))
+                    self.reused = bool(data.get("reused") or data.get("from_run"))
             case "region.sized":
                 self.scopes = data["count"]
             case "node.failed" | "retry.scheduled":

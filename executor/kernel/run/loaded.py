@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import orjson
 
@@ -41,7 +41,8 @@ class Notes:
     """Facts of earlier events that recording needs, beside state and values. `reused` has the outputs of nodes that are
     reused from another run, by node number; `signal_names` name and correlation of open waits for a signal; `children`
     the run that an open wait waits for. `is_parent` is True if the run has had children. `response` is the output of
-    the block that ended the run, whose cleanups come first; `continues` is True if another run continues it then."""
+    the block that ended the run, whose cleanups come first; `continues` is True if another run continues it then.
+    `keeps`: the run that nodes take over from, and the blocks that do not; `outcomes` is the work of that run."""
 
     reused: Mapping[int, bytes] = field(default_factory=dict)
     signal_names: dict[WaitKey, tuple[str, str | None]] = field(default_factory=dict)
@@ -50,6 +51,8 @@ class Notes:
     response: bytes | None = None
     continues: bool = False
     continuing: NodeKey | None = None  # the block whose next event records it
+    keeps: tuple[str, tuple[str, ...]] | None = None
+    outcomes: dict[str, list[Any]] | None = None  # see `earlier`: not part of what is folded
 
     def replay(self, event: Event, record: Record, output: bytes | None) -> None:
         """Apply an event that is stored."""
@@ -58,6 +61,8 @@ class Notes:
             self.continues = event.key == self.continuing
         elif type(event) is RunContinuing:
             self.continuing = event.key
+        elif type(event) is RunStarted and event.keeps and event.source_run is not None:
+            self.keeps = event.source_run, event.again
         if type(event) is WaitOpened:
             if event.kind == "signal":
                 data = data_of(record)
@@ -192,7 +197,7 @@ async def replay(store: Journals, run: LoadedRun, upto: int | None = None) -> in
         if output is None and record.data is not None:
             output = await output_of(store, record)
         event = run.apply(record, output)
-        if isinstance(event, RunStarted) and event.source_run is not None:
+        if isinstance(event, RunStarted) and event.reuse:
             run.notes.reused = await _reused_outputs(store, run.plan, event)
     if run.state.seq != run.row.seq:
         raise CorruptJournal(f"run {run.id}: the run row has {run.row.seq} events, the journal has {run.state.seq}")

@@ -34,6 +34,7 @@ from executor.kernel.run.attempt import Attempt, Host
 from executor.kernel.run.attempts import Attempts
 from executor.kernel.run.children import cancel_of_orphan
 from executor.kernel.run.deadlines import Deadlines
+from executor.kernel.run.earlier import Earlier, earlier_of
 from executor.kernel.run.inbox import Inbox
 from executor.kernel.run.launch import Launcher
 from executor.kernel.run.loaded import LoadedRun, Snapshots
@@ -70,12 +71,13 @@ Ended = Literal["parked", "finished", "stopped", "moved", "refused"]
 
 
 class _Turn(Struct):
-    """The decisions between two commits: the results and logs they come from, and the commands to carry out after the
-    commit. `steps` are those among the logs."""
+    """The decisions between two commits: the results and logs they come from, and the commands to carry out after it.
+    `steps` are those among the logs; `taken` may take something over from an earlier run."""
 
     results: list[Result] = []
     logs: list[Log] = []
     inline: deque[c.RunNode] = field(default_factory=deque)
+    taken: deque[c.RunNode] = field(default_factory=deque)
     commands: list[c.Command] = []
 
     @property
@@ -112,6 +114,7 @@ class RunLoop:
         border = self._launcher.host.border
         self._inbox = Inbox(run, parts, recorder, border, attempts.arrivals, is_empty=adoption is not None)
         self._deadlines: Deadlines | None = None  # most runs wait for no time
+        self._earlier: Earlier | None = None
         self._stopping = False
         self._continues = False  # the run continues in another loop of the same lease, and its attempts with it
         self._held_at = self._held_bytes = 0
@@ -145,8 +148,11 @@ class RunLoop:
         """The process stops: start nothing more; `drive` returns when what runs has ended (or is cancelled). What
         becomes ready stays so, for the next owner: a start that is recorded and not made would count as a lost one."""
         self._stopping = True
-        self._deciding = replace(self._plan, settings=replace(self._plan.settings, max_concurrency=0))
+        self._start_nothing()
         self._arrivals.changed.set()
+
+    def _start_nothing(self) -> None:
+        self._deciding = replace(self._plan, settings=replace(self._plan.settings, max_concurrency=0))
 
     @property
     def held_bytes(self) -> int:
@@ -179,6 +185,7 @@ class RunLoop:
         limit_s = self._plan.settings.timeout_ms / 1000
         limit = asyncio.get_running_loop().call_later(limit_s, self._run_is_late)
         try:
+            self._earlier = await earlier_of(self._parts, self._run)
             while True:
                 if self._inbox.may_have_messages:
                     await self._inbox.read_if_changed()
@@ -223,6 +230,9 @@ class RunLoop:
         if turn.logs:
             for note in turn.steps:
                 note.stored()
+        if self._deciding is not self._plan and not self._stopping:  # enough was taken over for one append
+            self._deciding = self._plan
+            self._results.append(Result(f.Recovered(self._now_ms()), Payload()))
         for command in turn.inline:  # over the bound: their starts are committed, and they run in the next turn
             self._results.append(await self._run_inline(command))
         return "finished" if self._act(turn.commands) else None
@@ -270,17 +280,35 @@ class RunLoop:
             result = self._results.popleft()
             turn.results.append(result)
             self._decide(result, turn)
-        if not turn.inline:
+        if not (turn.inline or turn.taken):
             return
         left = INLINE_BATCH_MAX
         fold, most = self._run.fold, self._run.fold.bytes + INLINE_BATCH_BYTES
-        while turn.inline and left and fold.bytes < most:
+        while turn.taken or (turn.inline and left > 0 and fold.bytes < most):
+            if turn.taken:
+                left -= 1
+                await self._take_over(turn.taken.popleft(), turn)
+                if (left <= 0 or fold.bytes >= most) and self._deciding is self._plan:
+                    self._start_nothing()
+                continue
             if self._adoption is not None and _evaluates(self._plan.nodes[turn.inline[0].key[1]]):
                 break  # who submits the run waits for the commit that creates it
             left -= 1
             result = await self._run_inline(turn.inline.popleft())
             self._log(turn)
             self._decide(result, turn)
+
+    async def _take_over(self, command: c.RunNode, turn: _Turn) -> None:
+        """Let a node that has started take over what it may, now that all before it is decided."""
+        key, attempt = command.key, command.attempt
+        if self._earlier is not None and (outcome := self._earlier.find(key, attempt)) is not None:
+            steps, result = await self._earlier.read(outcome, key, self._now_ms())
+            for event, output in steps:
+                self._recorder.take_step(event, output)
+            if result is not None:
+                self._decide(result, turn)
+                return
+        (turn.inline if self._plan.nodes[key[1]].inline else turn.commands).append(command)
 
     def _log(self, turn: _Turn) -> None:
         """Record what attempts logged, before their results."""
@@ -314,7 +342,9 @@ class RunLoop:
         events = self._recorder.decide(self._deciding, result)
         nodes = self._plan.nodes
         for command in commands_of(self._plan, self._state, events):
-            if type(command) is c.RunNode and nodes[command.key[1]].inline:
+            if type(command) is c.RunNode and self._earlier is not None:
+                turn.taken.append(command)
+            elif type(command) is c.RunNode and nodes[command.key[1]].inline:
                 turn.inline.append(command)
             else:
                 turn.commands.append(command)

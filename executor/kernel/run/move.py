@@ -96,7 +96,7 @@ class _Reader:
                 block,
                 f"its block type has changed from {self._old.nodes[before].type} to {self._new.nodes[after].type}",
             )
-        if _containers(self._old, before) != _containers(self._new, after):
+        if containers_of(self._old, before) != containers_of(self._new, after):
             return Misfit(block, "it was moved into or out of a loop or parallel")
         return None
 
@@ -140,7 +140,7 @@ class _Reader:
         return None
 
 
-def _containers(plan: Plan, number: int) -> list[tuple[str, str]]:
+def containers_of(plan: Plan, number: int) -> list[tuple[str, str]]:
     found: list[tuple[str, str]] = []
     region = plan.region_of[number]
     while region > 0:

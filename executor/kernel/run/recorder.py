@@ -203,6 +203,11 @@ class Recorder:
             row = self._run.row
             self._beside.usage.append(usage_row(row.id, row.workflow, name, event, self._at_ms))
 
+    def take_step(self, event: StepStarted | StepFinished, output: bytes | None) -> None:
+        """Record an event of a step that another run has done, and paid."""
+        evolve(self._plan, self._state, event)
+        self._record(event, self._fold.apply(event, output))
+
     def _count_step(self, event: StepStarted | StepFinished) -> None:
         """One that another process began has no time that this one knows."""
         place = (event.key, event.n)

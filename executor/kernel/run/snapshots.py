@@ -72,6 +72,7 @@ _NOTE_ROWS: dict[str, Any] = {
     "is_parent": bool,
     "response": bytes,
     "continues": bool,
+    "keeps": tuple[str, tuple[str, ...]],
 }
 _ROWS = STATE_ROWS | VALUE_ROWS | _NOTE_ROWS
 _KINDS = tuple(_ROWS)
@@ -214,6 +215,7 @@ def _rows_of_notes(run: LoadedRun) -> Iterator[tuple[str, Any]]:
     yield "is_parent", [notes.is_parent]
     yield "response", [] if notes.response is None else [notes.response]
     yield "continues", [notes.continues]
+    yield "keeps", [] if notes.keeps is None else [notes.keeps]
 
 
 def _add_notes(notes: Notes, kind: str, rows: list[Any]) -> None:
@@ -230,6 +232,8 @@ def _add_notes(notes: Notes, kind: str, rows: list[Any]) -> None:
             (notes.response,) = rows
         case "continues":
             (notes.continues,) = rows
+        case "keeps" if rows:
+            (notes.keeps,) = rows
 
 
 _warned: set[str] = set()

@@ -30,7 +30,11 @@ SINCE: Mapping[str, int] = MappingProxyType(
 
 # An event that is older than one of its members: the JSON of the member, and the format with which that came.
 SAYS_SINCE: Mapping[str, tuple[bytes, int]] = MappingProxyType(
-    {"wait.opened": (b'"beside":true', 4), "cleanup.opened": (b'"given_up":true', 5)}
+    {
+        "wait.opened": (b'"beside":true', 4),
+        "cleanup.opened": (b'"given_up":true', 5),
+        "run.started": (b'"keeps":true', 6),
+    }
 )
 
 

@@ -11,7 +11,7 @@ that asked began."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import orjson
@@ -99,7 +99,7 @@ async def fork(
     started = copied.events[0]
     assert isinstance(started, e.RunStarted)
     # Outputs from a third run are found there; this run continues beyond the stop of the other one.
-    source = started.source_run if started.reuse and started.source_run is not None else row.id
+    source = started.source_run if (started.reuse or started.keeps) and started.source_run is not None else row.id
     # `not_starter` of its approvals is about the person who forks: the outputs may be theirs.
     started = replace(started, run=id, reuse=left.reuse, source_run=source, stop_after=None, by=present_actor())
     records[0] = codec.to_record(1, records[0].at_ms, started)
@@ -108,7 +108,7 @@ async def fork(
         evolve(plan, state, event)
         if state.phase is RunPhase.FAILING or state.ending is not None:
             raise _failing(plan, row.id, event, state.seq)
-    sources = (row.id, source) if source != row.id and _is_read(plan, state, started.reuse) else (row.id,)
+    sources = (row.id, source) if source != row.id and _is_read(plan, state, started) else (row.id,)
     made = decide(plan, state, f.ForkMade(now_ms, row.id, len(records)))
     records += [codec.to_record(len(records) + n, now_ms, event) for n, event in enumerate(made, 1)]
     opened = _opened(codec, [*copied.events, *made])
@@ -137,9 +137,9 @@ async def fork(
     return new, len(copied.events)
 
 
-def _is_read(plan: Plan, state: State, reused: Iterable[int]) -> bool:
+def _is_read(plan: Plan, state: State, started: e.RunStarted) -> bool:
     recorded = {*DECIDED, None}  # None once all of the root is recorded
-    return any(state.status_of(plan, ((), node)) not in recorded for node in reused)
+    return started.keeps or any(state.status_of(plan, ((), node)) not in recorded for node in started.reuse)
 
 
 def _failing(plan: Plan, run: str, event: e.Event, seq: int) -> Conflict:
@@ -382,15 +382,19 @@ async def _asked(
 
 
 async def _reused(store: Store, plan: Plan, started: e.RunStarted, events: Sequence[e.Event]) -> list[_Question]:
-    if not started.reuse or started.source_run is None:
+    if not (started.reuse or started.keeps) or started.source_run is None:
         return []
+    codec = Codec(plan)
+    ended = [event for event in events if isinstance(event, e.NodeSucceeded | e.StepFinished) and event.from_run]
+    taken = {codec.key_text(event.key): event.key for event in ended}
     found: list[_Question] = []
     for given in await answers_in(store, plan, started.source_run):
-        if given.root not in started.reuse:
-            continue
-        key: NodeKey = ((), given.root)
-        first = next((n for n, event in enumerate(events) if getattr(event, "key", None) == key), len(events))
-        found.append(_Question(key, first, given.alone, True, given.bound, given.once))
+        key, is_own = taken.get(join_key(given.node, given.path)), not given.inner
+        if key is None and given.root in started.reuse:
+            key, is_own = ((), given.root), given.alone
+        if key is not None:
+            first = next((n for n, event in enumerate(events) if getattr(event, "key", None) == key), len(events))
+            found.append(_Question(key, first, is_own, True, given.bound, given.once))
     return found
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, Literal
 
 import orjson
@@ -32,8 +32,10 @@ from executor.kernel.store.run_rows import Record, RunRow
 from executor.kernel.store.statements import TERMINAL
 from executor.kernel.store.topics.store import Store
 from executor.service.parts import Parts, Topic
+from executor.service.topics import reruns
 from executor.service.topics.forks import beginning, fork
 from executor.service.topics.history import state_of
+from executor.service.topics.reruns import Continuation, Target
 from executor.service.topics.runs import Runs
 from executor.service.views import Rerun, Submitted, view_of
 
@@ -81,28 +83,76 @@ class Lifecycle(Topic):
         again; without a block it takes over nothing. Raises NotFound, InputInvalid, Conflict (the block lies inside a
         container, the run is open, answers are not valid for the new run, or the key was used before)."""
         row, plan = await self._ended(run)
-        matches = self._parts.services.sandbox.matches
-        admitted = await self._parts.files.admit(input, "/input")
-        before = orjson.loads(row.input)
-        checked = before if input is None else await check_input(plan, admitted.value, matches)
-        is_new = not is_same(before, checked)
-        first = block or plan.trigger
-        reuse, taken_over = await reusable(self._store, plan, run, first, has_new_input=is_new)
-        now_ms = self._clock.now_ms()
-        start = f.StartRequested(now_ms, new_run_id(now_ms), reuse=reuse, source_run=run, by=present_actor())
         origin = Origin(row.workflow, row.version, row.document_hash, None, row.draft_id, row.draft_rev)
+        return await self._again(row, plan, origin, block, input, idempotency_key)
+
+    async def go_on(
+        self,
+        run: str,
+        target: Target,
+        block: str | None = None,
+        *,
+        again: Collection[str] = (),
+        input: Any = None,
+        idempotency_key: str | None = None,
+    ) -> Submitted:
+        """Continue a run that has ended with another version, a draft or a document, as a new run: what is unchanged is
+        taken over, and the rest runs. The blocks `again` run in any case, as do `block` and all that follows from it.
+        Raises NotFound, BadRequest, CompileError, InputInvalid, Conflict."""
+        row, plan, origin, chosen = await self._target(run, target, block, again)
+        return await self._again(row, plan, origin, None, input, idempotency_key, chosen)
+
+    async def _again(
+        self,
+        row: RunRow,
+        plan: Plan,
+        origin: Origin,
+        block: str | None,
+        input: Any,
+        idempotency_key: str | None,
+        again: tuple[str, ...] | None = None,
+    ) -> Submitted:
+        """`again` is None for a run of the same document from `block`."""
+        before = orjson.loads(row.input)
+        admitted = await self._parts.files.admit(before if input is None else input, "/input")
+        checked, reuse, taken_over = before, dict[int, str | None](), list[Record]()
+        if input is not None or again is not None:
+            checked = await check_input(plan, admitted.value, self._parts.services.sandbox.matches)
+        if again is None:
+            is_new = not is_same(before, checked)
+            first = block or plan.trigger
+            reuse, taken_over = await reusable(self._store, plan, row.id, first, has_new_input=is_new)
+        now_ms, keeps = self._clock.now_ms(), again is not None
+        start = f.StartRequested(now_ms, new_run_id(now_ms), reuse, None, row.id, present_actor(), keeps, again or ())
+        asked = ("rerun", row.id, block, checked) if again is None else ("go on", row.id, plan.hash, again, checked)
         new = new_run(
             plan,
             start,
             origin,
             checked,
             idempotency_key=idempotency_key,
-            request_hash=request_hash("rerun", run, block, checked),
+            request_hash=request_hash(*asked),
             taken_over=taken_over,
             files=admitted.files,
         )
         stored, created = await self._runs.create(new, plan)
         return Submitted(stored.id, stored.workflow, stored.version, stored.status, created)
+
+    async def preview_go_on(
+        self, run: str, target: Target, block: str | None = None, *, again: Collection[str] = ()
+    ) -> Continuation:
+        row, plan, origin, chosen = await self._target(run, target, block, again)
+        async with existing_run(self._store, run):
+            return await reruns.preview(self._parts, row, plan, origin, chosen)
+
+    async def _target(
+        self, run: str, target: Target, block: str | None, again: Collection[str]
+    ) -> tuple[RunRow, Plan, Origin, tuple[str, ...]]:
+        row, old = await self._ended(run)
+        plan, origin = await reruns.resolve(self._parts, row, old, target)
+        reruns.check_blocks(plan, again)
+        after = set() if block is None else reruns.blocks_from(plan, _root_node(plan, block))
+        return row, plan, origin, tuple(sorted({*again, *after}))
 
     async def preview_run_from(self, run: str, block: str | None = None) -> Rerun:
         async with existing_run(self._store, run):

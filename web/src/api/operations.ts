@@ -19,6 +19,7 @@ import type {
   ConnectorDocument,
   ConnectorList,
   ConnectorView,
+  Continuation,
   CronPreview,
   DraftChange,
   DraftDeleted,
@@ -371,12 +372,19 @@ export interface Operations {
     body: undefined
     answer: RerunPreview
   }
-  /** Run from a block. */
+  /** Run from a block, or continue with another version. */
   'POST /api/runs/{id}/rerun': {
     path: { id: string }
     query: { wait?: number; preview?: number }
     body: RerunRequest | undefined
     answer: RunAccepted | RunResult
+  }
+  /** Preview continuing with another version. */
+  'GET /api/runs/{id}/continuation': {
+    path: { id: string }
+    query: { version?: string; draft?: string; from?: string }
+    body: undefined
+    answer: Continuation
   }
   /** Events of a run: live stream, or history as JSON. */
   'GET /api/runs/{id}/events': {

@@ -76,6 +76,18 @@ export interface AuditRow {
   hash: string
 }
 
+/** A block in a continued run. `kept` outputs are taken over, and `calls` of nodes that had begun; `effect` is what
+ * the rest may do outside. `why`: changed, failed, asked, input, new, chosen or always. */
+export interface BlockFate {
+  block: string
+  name: string
+  fate: 'again' | 'kept' | 'maybe' | 'new'
+  effect: string
+  kept: number
+  calls: number
+  why: string
+}
+
 /** The block types, by category and title. */
 export interface BlockList {
   blocks: BlockType[]
@@ -282,6 +294,16 @@ export interface ConnectorView {
   operations: number
   created_by: string
   changed_at_ms: number
+}
+
+/** The blocks of a continued run with their fates: `kept` is not run; `maybe` is run where its input comes out
+ * otherwise; `again` has run, or began, and runs again; `new` did not run before. */
+export interface Continuation {
+  run: string
+  workflow: string
+  version: number | null
+  draft: string | null
+  blocks: BlockFate[]
 }
 
 /** `upcoming_ms`: the next five times of the expression in that time zone. */
@@ -961,10 +983,16 @@ export interface RerunPreview {
   skipped: string[]
 }
 
-/** POST /api/runs/{id}/rerun. Without `from`, everything runs again. `input` defaults to the input of that run. */
+/** POST /api/runs/{id}/rerun. Without `from`, everything runs again. `input` defaults to the input of that run. With
+ * one of `version`, `draft` (an id) and `document` the run continues with that: what is unchanged is not run again,
+ * except the blocks `again`, and `from` with all that follows from it. */
 export interface RerunRequest {
   from?: string | null
   input?: Json
+  version?: number | 'active' | 'draft' | null
+  draft?: string | null
+  document?: JsonObject | null
+  again?: string[]
 }
 
 /** `how` "now": the run is `source` itself, and its next attempt begins at once. Else it is a new one: "from_block"
