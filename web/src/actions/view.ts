@@ -1,6 +1,7 @@
 // The canvas as other files see it: where it looks, where the pointer is, and how to bring a block into view. React Flow
 // itself stays in src/canvas, which sets the eye.
 
+import { createStore } from 'zustand/vanilla'
 import type { Point } from '../api/types'
 import { reducedMotion } from '../a11y'
 import { isTextField } from '../keys'
@@ -17,6 +18,9 @@ export interface Eye {
   /** The canvas on the screen. */
   box(): DOMRect
 }
+
+/** Does the view go to where a run is? */
+export const followStore = createStore<{ on: boolean }>(() => ({ on: false }))
 
 let eye: Eye | null = null
 let pointer: { x: number; y: number } | null = null

@@ -65,8 +65,9 @@ import { worstOf } from './paint'
 import { boundsOf } from '../geometry/fitting'
 import { GRID } from '../geometry/size'
 import { useFit, type Fit } from './useFit'
+import { ZoomControl } from './ZoomControl'
 import { useWays } from './useWays'
-import { focusNode, setEye, setPointer } from '../actions/view'
+import { focusNode, followStore, setEye, setPointer } from '../actions/view'
 
 /** React Flow is named with its licence (MIT) among the licences, not on every canvas. */
 const PLAIN = { hideAttribution: true }
@@ -326,10 +327,15 @@ function Inner({ mode }: { mode: CanvasMode }): ReactElement {
             event.preventDefault()
             openMenu({ kind: 'pane', x: event.clientX, y: event.clientY })
           }}
-          onMoveStart={() => moving(frame.current, large)}
+          onMoveStart={(event) => {
+            moving(frame.current, large)
+            if (event?.type === 'wheel') followStore.setState({ on: false })
+          }}
           // Not where a move starts: a click starts one as well, and leaves the view as it is.
           onMove={(event) => {
-            if (event) fit.moved()
+            if (!event) return
+            fit.moved()
+            followStore.setState({ on: false })
           }}
           onMoveEnd={() => moving(frame.current, false)}
           onPaneClick={() => focusNode(null)}
@@ -361,6 +367,7 @@ function Inner({ mode }: { mode: CanvasMode }): ReactElement {
           ) : null}
         </ReactFlow>
       </DetailContext>
+      <ZoomControl />
       <Hint />
       <CanvasMenu mode={mode} />
     </div>

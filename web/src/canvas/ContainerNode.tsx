@@ -48,7 +48,9 @@ export const ContainerNode = memo(function ContainerNode({
   const sentence = sentenceText(block, spec)
   const stepper = !!rounds && rounds.count > 0 && !far
   const textOf = useMemo(() => itemTexts(id), [id, rounds])
-  const roomy = stepper && textOf(rounds.index) !== '' && hasRoom(width - ITEM_W, name, 0, true, rounds.failed)
+  const counted = stepper && hasRoom(width - countsW(rounds), name, 0, true, rounds.failed)
+  const taken = counted ? countsW(rounds) : 0
+  const roomy = stepper && textOf(rounds.index) !== '' && hasRoom(width - taken - ITEM_W, name, 0, true, rounds.failed)
   const min = selected && mode === 'edit' ? leastSize(id) : CONTAINER_MIN
   return (
     <>
@@ -76,7 +78,8 @@ export const ContainerNode = memo(function ContainerNode({
         <div className="container__head">
           <Plate block={block} spec={spec} shape="container" />
           <Name id={id} name={name} />
-          {far || !hasRoom(width - (roomy ? ITEM_W : 0), name, sentence.length, stepper, rounds?.failed ?? 0) ? (
+          {far ||
+          !hasRoom(width - taken - (roomy ? ITEM_W : 0), name, sentence.length, stepper, rounds?.failed ?? 0) ? (
             <span className="container__fill" />
           ) : (
             <span className="container__sentence" title={sentence}>
@@ -84,6 +87,7 @@ export const ContainerNode = memo(function ContainerNode({
             </span>
           )}
           {far ? null : <Mark id={id} />}
+          {counted ? <Counts rounds={rounds} /> : null}
           {rounds && stepper ? (
             <IterationStepper
               id={id}
@@ -252,8 +256,7 @@ function IterationStepper({
           setMenu({ x: box.left, y: box.bottom + 4 })
         }}
       >
-        {index + 1} / {count}
-        <Bar rounds={rounds} />
+        #{index + 1}
       </button>
       <button
         type="button"
@@ -279,22 +282,46 @@ function IterationStepper({
 
 const capital = (text: string): string => text.charAt(0).toUpperCase() + text.slice(1)
 
-/** How many have ended well, failed, are running. */
-function Bar({ rounds }: { rounds: Rounds }): ReactElement {
-  const { count, closed, failed, running } = rounds
+/** From this many iterations on they share one bar. */
+const PARTS_FROM = 13
+const EACH_W = 21
+const SHARED_W = 96
+const COUNTED_W = 56
+
+const countsW = ({ count }: Rounds): number => (count < PARTS_FROM ? count * EACH_W : SHARED_W) + COUNTED_W
+
+/** One bar for each iteration, or one in parts: which have ended well, failed, are running. */
+function Counts({ rounds }: { rounds: Rounds }): ReactElement {
+  const { count, closed, failed, running, scopes } = rounds
   const part = (n: number): string => `${(Math.max(0, n) / Math.max(count, 1)) * 100}%`
+  const label = `${closed - failed} done, ${failed} failed, ${running} running of ${count}`
   return (
-    <div
-      className="container__bar"
-      role="img"
-      aria-label={`${closed - failed} done, ${failed} failed, ${running} running of ${count}`}
-    >
-      <span data-tone="ok" style={{ width: part(closed - failed) }} />
-      <span data-tone="err" style={{ width: part(failed) }} />
-      <span data-tone="run" style={{ width: part(running) }} />
-    </div>
+    <>
+      <span
+        className="counts"
+        role="img"
+        aria-label={label}
+        title={label}
+        data-shared={count >= PARTS_FROM || undefined}
+      >
+        {count < PARTS_FROM ? (
+          Array.from({ length: count }, (_, at) => <i key={at} data-tone={SCOPE_TONES[scopes[at]?.status ?? '']} />)
+        ) : (
+          <>
+            <i data-tone="ok" style={{ width: part(closed - failed) }} />
+            <i data-tone="err" style={{ width: part(failed) }} />
+            <i data-tone="run" style={{ width: part(running) }} />
+          </>
+        )}
+      </span>
+      <span className="counts__text">
+        {closed} of {count}
+      </span>
+    </>
   )
 }
+
+const SCOPE_TONES: Readonly<Record<string, string>> = { running: 'run', succeeded: 'ok', failed: 'err' }
 
 /** What is inside must stay inside. */
 function leastSize(id: string): [number, number] {

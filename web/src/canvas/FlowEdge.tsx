@@ -3,10 +3,14 @@
 
 import { EdgeLabelRenderer, Position, type EdgeProps } from '@xyflow/react'
 import { memo, useMemo, type ReactElement } from 'react'
+import { useShallow } from 'zustand/react/shallow'
 import { useStore } from 'zustand'
 import { openPicker } from '../actions/picker'
+import { docStore } from '../state/doc'
+import { runStore } from '../state/live'
 import { uiStore } from '../state/ui'
 import { connectStore } from '../actions/connect'
+import { edgeValue, type EdgeValue } from './edgeValue'
 import type { FlowLine } from './flow'
 import { hoverStore, leaveEdge, overEdge } from './hover'
 import { CHAR } from '../geometry/layout/routes'
@@ -25,6 +29,7 @@ export const FlowEdge = memo(function FlowEdge(props: EdgeProps<FlowLine>): Reac
   const mode = useMode()
   const far = useDetail() !== 'near'
   const { state, tone, title } = useEdgePaint(source, handle, target)
+  const value = useEdgeValue(source, handle, target, !far && (state === 'live' || state === 'active'))
   const moving = useStore(connectStore, (s) => s.edge === id)
   const hovered = useStore(hoverStore, (s) => s.edge === id)
   const alone = useStore(
@@ -35,12 +40,14 @@ export const FlowEdge = memo(function FlowEdge(props: EdgeProps<FlowLine>): Reac
     path,
     x: midX,
     y: midY,
+    long,
     lead,
     top,
   } = useMemo(
     () => lineOf({ sourceX, sourceY, targetX, targetY, sourcePosition, targetPosition }, way),
     [sourceX, sourceY, targetX, targetY, sourcePosition, targetPosition, way],
   )
+  const inside = useStore(docStore, (s) => !!s.doc.blocks[target]?.parent)
   const down = sourcePosition === Position.Bottom
   // What hangs below a card would hide a label there: it goes to the other end.
   const under = down && targetX - sourceX > 60
@@ -71,6 +78,7 @@ export const FlowEdge = memo(function FlowEdge(props: EdgeProps<FlowLine>): Reac
           {shown}
         </text>
       ) : null}
+      {value ? <Value value={value} x={midX} y={midY} long={long} inside={inside} /> : null}
       {mode === 'edit' && !far && (hovered || alone) ? (
         <EdgeLabelRenderer>
           <button
@@ -80,7 +88,9 @@ export const FlowEdge = memo(function FlowEdge(props: EdgeProps<FlowLine>): Reac
             data-testid={`insert-${id}`}
             aria-label={`Add a block: ${names}`}
             title="Add a block here"
-            style={{ transform: `translate(-50%, -50%) translate(${midX}px, ${midY}px)` }}
+            style={{
+              transform: `translate(-50%, -50%) translate(${midX}px, ${midY + (value && !long.across ? 24 : 0)}px)`,
+            }}
             onPointerEnter={() => overEdge(id)}
             onPointerLeave={leaveEdge}
             onClick={(event) =>
@@ -96,3 +106,48 @@ export const FlowEdge = memo(function FlowEdge(props: EdgeProps<FlowLine>): Reac
     </g>
   )
 })
+
+function useEdgeValue(source: string, handle: string, target: string, on: boolean): EdgeValue | null {
+  const iter = useStore(uiStore, (s) => s.iter)
+  return useStore(
+    runStore,
+    useShallow((run) => (on ? edgeValue(run, source, handle, target, iter) : null)),
+  )
+}
+
+/** A letter of 11 px, and what stands around the letters. */
+const LETTER = 5.8
+const AROUND = 16
+
+/** On a part that is long enough it stands on the line, or just above it; else above or below the cards that it joins. */
+function Value({
+  value: { name, short, whole },
+  x,
+  y,
+  long,
+  inside,
+}: {
+  value: EdgeValue
+  x: number
+  y: number
+  long: { across: boolean; length: number }
+  inside: boolean
+}): ReactElement {
+  const width = (name.length + short.length + 1) * LETTER + AROUND
+  const up = !long.across ? 0 : long.length >= width + 12 ? -20 : inside ? 46 : -46
+  return (
+    <EdgeLabelRenderer>
+      <span
+        className="edge__value nodrag nopan"
+        tabIndex={-1}
+        style={{ transform: `translate(-50%, -50%) translate(${x}px, ${y + up}px)` }}
+      >
+        {name ? <span className="edge__field">{name}</span> : null}
+        {short}
+        <span className="edge__whole" role="tooltip">
+          {whole}
+        </span>
+      </span>
+    </EdgeLabelRenderer>
+  )
+}

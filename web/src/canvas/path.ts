@@ -17,6 +17,8 @@ export interface Line {
   /** A place on it for the plus: the middle of its longest part. */
   x: number
   y: number
+  /** That part: from left to right, and how long it is. */
+  long: { across: boolean; length: number }
   /** How far it runs before it first turns. */
   lead: number
   /** How far above its beginning that part comes, in pixels; 0 or less. */
@@ -31,18 +33,19 @@ export function lineOf(ends: Ends, way: Way | undefined): Line {
     end && Math.abs(ends.sourceX + end[0] - ends.targetX) < 1 && Math.abs(ends.sourceY + end[1] - ends.targetY) < 1
   if (way && fits) return along(way, ends.sourceX, ends.sourceY)
   const [path, x, y] = plainPath(ends)
-  return { path, x, y, lead: ends.targetX > ends.sourceX ? ends.targetX - ends.sourceX : 96, top: 0 }
+  const long = { across: true, length: Math.abs(ends.targetX - ends.sourceX) }
+  return { path, x, y, long, lead: ends.targetX > ends.sourceX ? ends.targetX - ends.sourceX : 96, top: 0 }
 }
 
 /** Corners to a path. `x`, `y`: where the way begins. */
 export function along(way: Way, x: number, y: number): Line {
   let path = `M${x},${y}`
-  let [midX, midY, longest] = [x, y, -1]
+  let [midX, midY, longest, across] = [x, y, -1, true]
   for (let i = 1; i < way.length; i++) {
     const [ax, ay] = way[i - 1]!
     const [bx, by] = way[i]!
     const long = Math.abs(bx - ax) + Math.abs(by - ay)
-    if (long > longest) [midX, midY, longest] = [x + (ax + bx) / 2, y + (ay + by) / 2, long]
+    if (long > longest) [midX, midY, longest, across] = [x + (ax + bx) / 2, y + (ay + by) / 2, long, ay === by]
     const after = way[i + 1]
     if (!after) {
       path += `L${x + bx},${y + by}`
@@ -52,7 +55,7 @@ export function along(way: Way, x: number, y: number): Line {
     const r = Math.min(RADIUS, long / 2, next / 2)
     path += `L${x + bx - Math.sign(bx - ax) * r},${y + by - Math.sign(by - ay) * r}Q${x + bx},${y + by} ${x + bx + Math.sign(after[0] - bx) * r},${y + by + Math.sign(after[1] - by) * r}`
   }
-  return { path, x: midX, y: midY, ...leadOf(way) }
+  return { path, x: midX, y: midY, long: { across, length: longest }, ...leadOf(way) }
 }
 
 /** A step of the way that a label can stand over all the same. */
