@@ -29,15 +29,15 @@ BLOCKS = (ast.If, ast.For, ast.AsyncFor, ast.While, ast.With, ast.AsyncWith, ast
 RECORDS = ("Struct", "NamedTuple", "Protocol", "TypedDict", "Enum", "Exception")  # what they hold is their purpose
 BOUNDS = {
     "files": 532,
-    "lines": 89_800,
+    "lines": 90_640,
     "longest file that is not generated": 520,
     f"functions over {SHORT} lines": 0,
     "modules in circles": 0,
     "circles of the rooms of executor": 0,
     "circles of the rooms of server": 0,
-    "lines of executor.kernel.store": 10_260,
+    "lines of executor.kernel.store": 10_332,
     "lines of executor.kernel.run": 6_450,
-    "lines of executor.kernel.core": 2_830,
+    "lines of executor.kernel.core": 2_835,
     "lines of executor.kernel.values": 3_101,
 }
 FLOORS = ("executor.kernel.", "executor.blocks.", "executor.service.")

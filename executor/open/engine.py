@@ -40,6 +40,7 @@ from executor.service.notifications.alerts import Alerts
 from executor.service.notifications.outbox import Notifications
 from executor.service.parts import Parts
 from executor.service.telemetry.exporter import Traces
+from executor.service.topics.backtests import Backtests
 from executor.service.topics.cards import Cards
 from executor.service.topics.chats import Chats
 from executor.service.topics.connections import Connections
@@ -80,8 +81,8 @@ class Figures(Struct, frozen=True):
 
 class Engine:
     """An open database and the tasks that work on it: `engine.runs`, `.events`, `.workflows`, `.drafts`, `.waits`,
-    `.signals`, `.callbacks`, `.lifecycle`, `.history`, `.schedules`, `.webhooks`, `.secrets`, `.connections`,
-    `.usage`, `.upkeep`; and shortcuts for the most common calls: `submit`, `run`, `stream`, `follow`,
+    `.signals`, `.callbacks`, `.lifecycle`, `.history`, `.backtests`, `.schedules`, `.webhooks`, `.secrets`,
+    `.connections`, `.usage`, `.upkeep`; and shortcuts for the most common calls: `submit`, `run`, `stream`, `follow`,
     `answer`, `signal`, `cancel`. Made by `weft.open`."""
 
     def __init__(self, parts: Parts, worker: Worker) -> None:
@@ -102,6 +103,7 @@ class Engine:
         self.lifecycle = Lifecycle(parts, self.runs)
         self.drafts = Drafts(parts, self.runs, self.workflows)
         self.history = History(parts)
+        self.backtests = Backtests(parts)
         self.environment = Environment(parts)
         self.secrets = Secrets(parts)
         self.usage = Usage(parts)

@@ -5,6 +5,7 @@ The routes are in the order OpenAPI shows them.
 """
 
 from server.api import (
+    backtests,
     chats,
     connections,
     connectors,
@@ -41,6 +42,7 @@ TOPICS = (
     lifecycle,
     events,
     history,
+    backtests,
     waits,
     resume,
     schedules,

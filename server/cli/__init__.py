@@ -33,6 +33,9 @@ SECTIONS = {
         workflows.get            Print the document of NAME as JSON, or as Python.
         workflows.activate       Make VERSION of NAME the active one.
         promote.promote          Copy a version of NAME to another server.
+        backtests.backtest       Play a workflow against recorded runs of NAME, and show what would differ.
+        backtests.keep           Keep RUN as a test: no age deletes it.
+        backtests.kept           List the runs of NAME that are kept as tests.
         connectors.connector     Connectors: services that workflows reach by HTTP.
         documents.new_block      Write a package with a block type NAME, and its tests.
     """,

@@ -20,6 +20,7 @@ class AttemptView(TypedDict):
     finished_at_ms: NotRequired[int | None]; error: NotRequired[dict[str, Any] | None]
 class AuditPage(TypedDict): rows: list[AuditRow]; next: int | None
 class AuditRow(TypedDict): n: int; at_ms: int; actor: str; via: str; action: str; object: str; detail: str; hash: str
+class Backtest(TypedDict): runs: list[RunReplay]; total: int; next: str | None
 class BlockFate(TypedDict):
     block: str; name: str; fate: Literal["again", "kept", "maybe", "new"]; effect: str; kept: int; calls: int; why: str
 class BlockList(TypedDict): blocks: list[BlockType]
@@ -116,6 +117,9 @@ class GraphNode(TypedDict):
 class Health(TypedDict): status: Literal["ok"]
 class InputList(TypedDict): inputs: list[Any]
 class SignInLink(TypedDict): url: str; expires_in_s: int
+class KeepDropped(TypedDict): run: str; dropped: bool
+class KeptRuns(TypedDict): kept: list[KeptView]
+class KeptView(TypedDict): run: str; workflow: str; note: str; kept_at_ms: int
 class KnownProvider(TypedDict):
     id: str; title: str; authorize_url: str; token_url: str; hosts: list[str]; docs: str; scopes: str; issuer: str
     client_auth: Literal["body", "header"]; pkce: bool; parameters: dict[str, str]
@@ -132,6 +136,9 @@ class MemoryTurns(TypedDict): turns: list[TurnView]
 class MigrateAnswer(TypedDict): run: str; version: int; plan_hash: str; moved: bool
 class NodeDiff(TypedDict): key: str; a: NodeHead; b: NodeHead; output: list[ValueDiff]; more: bool
 class NodeHead(TypedDict): status: str; attempt: int; route: str | None; error: str | None
+class NodeReplay(TypedDict):
+    key: str; block: str; result: Literal["changed", "not_reached", "same", "unknown", "would_call"]
+    value: ValueDiff | None; would: str; sends: bool; answered: bool; error: str
 class NodeShown(TypedDict):
     run: str; key: str; node: str; block: str; name: str; type: str; path: str; seq: int
     status: Literal["cancelled", "failed", "needs_attention", "retrying", "running", "skipped", "succeeded", "waiting"] | Literal["pending"]
@@ -202,6 +209,11 @@ class RunHead(TypedDict): run: str; workflow: str; version: int | None; status: 
 class RunPage(TypedDict):
     runs: list[RunSummary]; next: str | None; counts: RunCounts | None
     capped: list[Literal["cancelled", "failed", "queued", "running", "succeeded", "waiting"]]
+class RunReplay(TypedDict):
+    run: str; workflow: str; version: int | None; created_at_ms: int; before: str
+    result: Literal["changed", "failed", "not_replayed", "other_way", "same", "would_call"]; reason: str
+    now: str | None; way: Way | None
+    blocks: dict[str, Literal["changed", "not_reached", "same", "unknown", "would_call"]]; differences: list[NodeReplay]
 class RunState(TypedDict):
     run: str; workflow: str; version: int | None; seq: int; last_seq: int; at_ms: int; status: str; phase: str
     error: dict[str, Any] | None; nodes: list[NodeView]; waits: list[OpenWait]; retries: list[DueRetry]
@@ -307,6 +319,7 @@ class WaitView(TypedDict):
     name: NotRequired[str | None]; correlation: NotRequired[str | None]; response: NotRequired[Any]
     answered_by: NotRequired[str | None]; answered_at_ms: NotRequired[int | None]; link: NotRequired[str | None]
     notifications: NotRequired[list[NotificationView]]
+class Way(TypedDict): key: str; block: str; before: list[str]; now: list[str]
 class WebhookView(TypedDict):
     id: str; kind: Literal["chat", "form", "webhook"]; url: str; workflow: str; version: int | None; trigger: str | None
     auth: Literal["github", "hmac", "none", "token"]; secret_env: str | None; respond: Literal["immediate", "run"]

@@ -349,6 +349,33 @@ class RunCalls:
     def diff(self, run: str, other: str) -> Call[answers.RunDiff]:
         """Return where two runs differ; `same` is true if nothing differs but times and ids."""
 
+    @route("POST", "/api/runs/{id}/keep")
+    def keep(self, run: str, note: str = "") -> Call[answers.KeptView]:
+        """Keep a run that has ended as a test; it is deleted by no age. `note`: what it tests."""
+
+    @route("DELETE", "/api/runs/{id}/keep")
+    def drop_kept(self, run: str) -> Call[answers.KeepDropped]:
+        """Keep a run no longer."""
+
+    @route("GET", "/api/workflows/{name}/kept")
+    def kept(self, name: str) -> Call[answers.KeptRuns]:
+        """The runs of a workflow that are kept as tests."""
+
+    @route("POST", "/api/workflows/{name}/backtest")
+    def backtest(
+        self,
+        name: str,
+        document: Mapping[str, Any] | None = None,
+        *,
+        draft: str | None = None,
+        version: int | None = None,
+        kept: bool = False,
+        last: int = 50,
+        before: str | None = None,
+    ) -> Call[answers.Backtest]:
+        """Play a document, the draft with an id, or a version (by default the active one) against kept runs or the last
+        ones. Nothing outside is called. One answer has at most 50 runs; `next` is the `before` of the following one."""
+
     @route("GET", "/api/runs/{id}/nodes/{key}")
     def node(
         self,

@@ -19,6 +19,8 @@ EVERY = size(60, 1)
 # Changes the scenario has no use for, and where they are broken instead.
 ELSEWHERE = {
     "put_upkeep_note": "one statement: tests/promises/test_operation_gc.py kills a server between two",
+    "keep_run": "one statement, of one row",
+    "drop_kept_run": "one statement, of one row",
     "add_alerts": "with the cause in one transaction, or one row: tests/e2e/test_alerts.py kills it",
     "group_alerts": "one transaction: tests/e2e/test_alerts.py kills it",
     "claim_alert_messages": "one statement: tests/e2e/test_alerts.py kills it",

@@ -348,8 +348,8 @@ class Upkeep(Topic):
         return job
 
     async def delete_run(self, run: str) -> int:
-        """Delete the run and the runs below it; returns their number. Raises NotFound, Conflict (it is open, or needed
-        by another)."""
+        """Delete the run and the runs below it; returns their number. Raises NotFound, Conflict (it is open, kept, or
+        needed by another)."""
         row = await find_run(self._store, run)
         if row.status not in TERMINAL:
             raise Conflict(
@@ -380,6 +380,9 @@ class Upkeep(Topic):
 
     async def _why_not(self, row: RunRow) -> WeftError:
         await find_run(self._store, row.id)  # NotFound: it has gone meanwhile
+        if await self._store.upkeep_note(f"kept:{row.id}") is not None:
+            hint = "keep it no longer first: `weft keep RUN --drop`"
+            return Conflict(f"run {row.id} is kept as a test", code="run_kept", hint=hint)
         if row.parent_run_id is not None and await self._store.get_run(row.parent_run_id) is not None:
             return Conflict(
                 f"run {row.id} was started by run {row.parent_run_id}",

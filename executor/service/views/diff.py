@@ -144,7 +144,7 @@ async def build(store: Store, a: RunRow, plan_a: Plan, b: RunRow, plan_b: Plan) 
                 values: tuple[ValueDiff, ...] = ()
                 more = False
                 if one.digest != two.digest:
-                    values, more = await _value_diffs(await left.output(one), await right.output(two), slices)
+                    values, more = await value_diffs(await left.output(one), await right.output(two), slices)
                 found.append(NodeDiff(key, one.head, two.head, values, more))
     only_b = list(nodes_b)
     return RunDiff(
@@ -158,8 +158,8 @@ async def build(store: Store, a: RunRow, plan_a: Plan, b: RunRow, plan_b: Plan) 
         only_b=tuple(only_b[:NODES_MAX]),
         equal=both - differing,
         differing=differing + len(only_a) + len(only_b),
-        input=(await _value_diffs(a.input, b.input, slices))[0],
-        output=(await _value_diffs(a.output, b.output, slices))[0],
+        input=(await value_diffs(a.input, b.input, slices))[0],
+        output=(await value_diffs(a.output, b.output, slices))[0],
     )
 
 
@@ -276,7 +276,7 @@ def _load(data: bytes | None) -> Any:
     return _NOTHING if data is None else orjson.loads(data)
 
 
-async def _value_diffs(one: bytes | None, two: bytes | None, slices: Slices) -> tuple[tuple[ValueDiff, ...], bool]:
+async def value_diffs(one: bytes | None, two: bytes | None, slices: Slices) -> tuple[tuple[ValueDiff, ...], bool]:
     found: list[ValueDiff] = []
     if one == two:
         return (), False

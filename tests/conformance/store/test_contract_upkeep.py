@@ -68,6 +68,30 @@ async def test_pages_continue_after_a_run(store: Store) -> None:
     assert await store.find_removable(T0 + DAY_MS, after="unknown") == []
 
 
+async def test_a_kept_run_is_not_deleted_until_it_is_dropped(store: Store) -> None:
+    await ended(store, "a", T0, workflow="a")
+    await ended(store, "b", T0 + 1, workflow="b")
+    await store.create_run(new_run("open", T0 + 2))
+    assert await store.keep_run("a", b'{"note":"one"}', T0 + 20)
+    assert await store.keep_run("b", b"{}", T0 + 30)
+    assert await store.keep_run("a", b'{"note":"two"}', T0 + 40), "its note changes, its time does not"
+    assert not await store.keep_run("open", b"{}", T0)
+    assert not await store.keep_run("none", b"{}", T0)
+    kept = await store.kept_runs(None, 10)
+    assert [(each.run, each.workflow, each.at_ms, each.note) for each in kept] == [
+        ("b", "b", T0 + 30, b"{}"),
+        ("a", "a", T0 + 20, b'{"note":"two"}'),
+    ]
+    assert [each.run for each in await store.kept_runs("a", 10)] == ["a"]
+    assert [each.run for each in await store.kept_runs(None, 1)] == ["b"]
+    assert await removable(store) == []
+    assert await store.delete_runs(["a", "b"]) == []
+    assert await store.drop_kept_run("a")
+    assert not await store.drop_kept_run("a")
+    assert await removable(store) == ["a"]
+    assert await store.delete_runs(["a", "b"]) == ["a"]
+
+
 async def test_a_deleted_run_leaves_nothing(store: Store) -> None:
     await store.create_run(new_run("gone", idempotency_key="once", plan_hash="p1", document_hash="d", document=b"{}"))
     (run,) = await store.claim("w", T0, LEASE_MS, run_id="gone")

@@ -116,6 +116,18 @@ async def with_everything(store: PostgresStore, id: str) -> RunRow:
     return run
 
 
+async def test_a_kept_run_stays_when_its_day_goes(postgres: str, store: PostgresStore) -> None:
+    for id in ("gone", "kept"):
+        await ended(store, id)
+    assert await store.keep_run("kept", b"{}", T0)
+    before = await store.read_events("kept")
+    await begin(postgres, DAY)
+    await ended(store, "new")
+    assert (await retire(postgres)).runs == 1
+    assert await store.get_run("gone") is None
+    assert await store.read_events("kept") == before
+
+
 async def test_a_day_goes_with_its_journals(postgres: str, store: PostgresStore) -> None:
     for n in range(3):
         await ended(store, f"old{n}")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from executor.kernel.store.run_rows import RunRow, blobs_of
 from executor.kernel.store.statements import TERMINAL
-from executor.kernel.store.topics.upkeep import Orphans, Removable, Retired
+from executor.kernel.store.topics.upkeep import KeptRun, Orphans, Removable, Retired
 from tests.support.model_store.alerts import ModelAlerts
 from tests.support.model_store.usage import ModelUsage
 
@@ -38,6 +38,7 @@ class ModelUpkeep(ModelUsage, ModelAlerts):
     def __init__(self) -> None:
         super().__init__()
         self._notes: dict[str, bytes] = {}
+        self._kept: dict[str, KeptRun] = {}
 
     def deleting(self) -> AbstractAsyncContextManager[bool]:
         return nullcontext(True)
@@ -123,10 +124,26 @@ class ModelUpkeep(ModelUsage, ModelAlerts):
         return Orphans(*counts)
 
     async def upkeep_note(self, name: str) -> bytes | None:
-        return self._notes.get(name)
+        kept = self._kept.get(name.removeprefix("kept:")) if name.startswith("kept:") else None
+        return self._notes.get(name) if kept is None else kept.note
 
     async def put_upkeep_note(self, name: str, data: bytes, now_ms: int) -> None:
         self._notes[name] = data
+
+    async def keep_run(self, run: str, note: bytes, now_ms: int) -> bool:
+        found = self._runs.get(run)
+        if found is None or found.row.status not in TERMINAL:
+            return False
+        at_ms = self._kept[run].at_ms if run in self._kept else now_ms
+        self._kept[run] = KeptRun(run, found.row.workflow, at_ms, note)
+        return True
+
+    async def drop_kept_run(self, run: str) -> bool:
+        return self._kept.pop(run, None) is not None
+
+    async def kept_runs(self, workflow: str | None, limit: int) -> list[KeptRun]:
+        kept = [each for each in self._kept.values() if workflow in (None, each.workflow)]
+        return sorted(kept, key=lambda each: (each.at_ms, each.run), reverse=True)[:limit]
 
     def _unused_names(self) -> list[str]:
         """Deleted workflows without a run."""
@@ -137,6 +154,7 @@ class ModelUpkeep(ModelUsage, ModelAlerts):
         children = self._by_parent.get(row.id, {}).values()
         return (
             row.status in TERMINAL
+            and row.id not in self._kept
             and not any(child in self._open for child in children)
             and (row.parent_run_id is None or row.parent_run_id not in self._runs)
             and row.id not in sources

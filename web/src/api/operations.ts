@@ -4,6 +4,8 @@ import type {
   ActivateRequest,
   AnswerRequest,
   AuditPage,
+  Backtest,
+  BacktestRequest,
   BlockList,
   CacheCleared,
   CallbackTaken,
@@ -42,6 +44,10 @@ import type {
   InputList,
   InviteRequest,
   Invited,
+  KeepDropped,
+  KeepRequest,
+  KeptRuns,
+  KeptView,
   Me,
   MemoryForgotten,
   MemoryList,
@@ -441,6 +447,34 @@ export interface Operations {
     query: { format?: 'text' | 'json' | 'dot' | 'mermaid'; expanded?: '1' | 'true' | 'yes' | 'on' | '0' | 'false' | 'no' | 'off'; version?: number; trigger?: string }
     body: undefined
     answer: JsonObject | string
+  }
+  /** Keep a run as a test. */
+  'POST /api/runs/{id}/keep': {
+    path: { id: string }
+    query: Record<never, never>
+    body: KeepRequest | undefined
+    answer: KeptView
+  }
+  /** Keep a run no longer. */
+  'DELETE /api/runs/{id}/keep': {
+    path: { id: string }
+    query: Record<never, never>
+    body: undefined
+    answer: KeepDropped
+  }
+  /** Runs that are kept as tests. */
+  'GET /api/workflows/{name}/kept': {
+    path: { name: string }
+    query: Record<never, never>
+    body: undefined
+    answer: KeptRuns
+  }
+  /** Play a document against recorded runs. */
+  'POST /api/workflows/{name}/backtest': {
+    path: { name: string }
+    query: Record<never, never>
+    body: BacktestRequest | undefined
+    answer: Backtest
   }
   /** Open waits, with links. */
   'GET /api/waits': {

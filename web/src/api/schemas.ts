@@ -76,6 +76,26 @@ export interface AuditRow {
   hash: string
 }
 
+/** A part of a backtest. `total`: how many runs there are to play from here on, these included. `next`: pass it as
+ * `before` for the following part, with `last` less the runs of this one; null at the end. */
+export interface Backtest {
+  runs: RunReplay[]
+  total: number
+  next: string | null
+}
+
+/** POST /api/workflows/{name}/backtest. What is played: `document`, the draft with the id `draft`, `version`, or the
+ * active version if there is none of them. Against which runs: with `kept` those that are kept, else all that have
+ * ended; the newest first, at most `last`, after run `before`. */
+export interface BacktestRequest {
+  document?: JsonObject | null
+  draft?: string | null
+  version?: number | null
+  kept?: boolean
+  last?: number
+  before?: string | null
+}
+
 /** A block in a continued run. `kept` outputs are taken over, and `calls` of nodes that had begun; `effect` is what
  * the rest may do outside. `why`: changed, failed, asked, input, new, chosen or always. */
 export interface BlockFate {
@@ -641,6 +661,29 @@ export interface Invited {
   expires_in_s: number
 }
 
+/** `dropped` is false if the run was not kept. */
+export interface KeepDropped {
+  run: string
+  dropped: boolean
+}
+
+/** POST /api/runs/{id}/keep. `note`: what the run is a test of. */
+export interface KeepRequest {
+  note?: string
+}
+
+export interface KeptRuns {
+  kept: KeptView[]
+}
+
+/** A run that is kept as a test: no upkeep deletes it. */
+export interface KeptView {
+  run: string
+  workflow: string
+  note: string
+  kept_at_ms: number
+}
+
 /** The defaults of a connection of kind `oauth2_code`. `scopes`: a first choice, as the provider separates them;
  * `hosts`: those of its API; `docs`: its page about registering a client. */
 export interface KnownProvider {
@@ -751,6 +794,20 @@ export interface NodeHead {
   attempt: number
   route: string | null
   error: string | null
+}
+
+/** A node key with another result, or that would be called. `value`: the first difference of its output, or of the
+ * input of a call; `would`: what a call does, such as `send a mail`; `sends`: with it something leaves weft;
+ * `answered`: the recorded answer of a person is taken for it. */
+export interface NodeReplay {
+  key: string
+  block: string
+  result: 'changed' | 'not_reached' | 'same' | 'unknown' | 'would_call'
+  value: ValueDiff | null
+  would: string
+  sends: boolean
+  answered: boolean
+  error: string
 }
 
 /** One attempt of a node: its resolved parameters and its output, after event `seq`. Sizes are in bytes of JSON. */
@@ -1159,6 +1216,26 @@ export interface RunPage {
   next: string | null
   counts: RunCounts | null
   capped: ('cancelled' | 'failed' | 'queued' | 'running' | 'succeeded' | 'waiting')[]
+}
+
+/** The result of a document with a recorded run.
+ *
+ * result: same; changed (other values); other_way (another branch); would_call (a block would reach outside or ask
+ * with another input, and what follows it is unknown); failed (it fails now); not_replayed. `reason`: of the last
+ * three. `before`, `now`: how the run ended, and would end, null if that is unknown. `blocks`: the result of each, of
+ * its iterations the one that differs most. `differences` has at most 50. */
+export interface RunReplay {
+  run: string
+  workflow: string
+  version: number | null
+  created_at_ms: number
+  before: string
+  result: 'changed' | 'failed' | 'not_replayed' | 'other_way' | 'same' | 'would_call'
+  reason: string
+  now: string | null
+  way: Way | null
+  blocks: Record<string, 'changed' | 'not_reached' | 'same' | 'unknown' | 'would_call'>
+  differences: NodeReplay[]
 }
 
 /** POST /api/workflows/{name}/runs. `priority`: in place of that of the workflow. */
@@ -1756,6 +1833,14 @@ export interface WaitView {
   answered_at_ms?: number | null
   link?: string | null
   notifications?: NotificationView[]
+}
+
+/** The first node that leaves by another handle, and the names of the blocks that follow there. */
+export interface Way {
+  key: string
+  block: string
+  before: string[]
+  now: string[]
 }
 
 /** `secret`: the key of signatures, or the bearer token; null when it is read from the environment or not required.

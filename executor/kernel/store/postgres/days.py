@@ -39,7 +39,7 @@ from executor.kernel.store.postgres.parts import (
     part_of,
 )
 from executor.kernel.store.statements import Row, Values
-from executor.kernel.store.topics.upkeep import DELETE_OWN, GONE, Retired, of_gone
+from executor.kernel.store.topics.upkeep import DELETE_OWN, GONE, KEPT, Retired, of_gone
 
 log = logging.getLogger("weft.store")
 
@@ -65,11 +65,11 @@ SELECT virtualtransaction FROM pg_locks
 _NEWEST = "SELECT created_at_ms FROM run_details WHERE n >= %(lo)s AND n < %(hi)s ORDER BY n DESC LIMIT 1"
 _ANY = "SELECT EXISTS (SELECT 1 FROM run_details WHERE n >= %(lo)s AND n < %(hi)s)"
 # Runs that stay by themselves, and the runs that they began.
-_STAYING = """
+_STAYING = f"""
 WITH RECURSIVE staying (id, n) AS (
     SELECT r.id, r.n FROM run_details AS r
      WHERE r.n >= %(lo)s AND r.n < %(hi)s
-       AND (r.status IS NULL OR r.finished_at_ms >= %(before)s
+       AND (r.status IS NULL OR r.finished_at_ms >= %(before)s OR {KEPT}
             OR EXISTS (SELECT 1 FROM run_details AS p
                         WHERE p.id = r.parent_run_id AND NOT (p.n >= %(lo)s AND p.n < %(hi)s))
             OR EXISTS (SELECT 1 FROM run_details AS c WHERE c.parent_run_id = r.id AND c.status IS NULL)
@@ -88,9 +88,9 @@ _PAGE = """
 SELECT n FROM run_details WHERE n > %(after)s AND n < %(hi)s AND status IS NOT NULL ORDER BY n LIMIT %(limit)s"""
 _TAKE_PAGE = "SELECT 1 FROM run_details WHERE n = ANY(%(ns)s) ORDER BY id FOR UPDATE"
 # Behind the locks. A parent that is there has a lower number, and is on this page or stays.
-_GOING = """
+_GOING = f"""
 SELECT r.n, p.n FROM run_details AS r LEFT JOIN run_details AS p ON p.id = r.parent_run_id
- WHERE r.n = ANY(%(ns)s) AND r.status IS NOT NULL AND r.finished_at_ms < %(before)s
+ WHERE r.n = ANY(%(ns)s) AND r.status IS NOT NULL AND r.finished_at_ms < %(before)s AND NOT {KEPT}
    AND NOT EXISTS (SELECT 1 FROM run_details AS c WHERE c.parent_run_id = r.id AND c.status IS NULL)
    AND NOT EXISTS (SELECT 1 FROM run_details AS s WHERE s.source_run_id = r.id AND s.status IS NULL)
  ORDER BY r.n"""

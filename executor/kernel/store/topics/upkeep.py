@@ -8,7 +8,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from executor.kernel.store.statements import ENDED, OPEN, Readers, Row, Tx, as_list, lock_run
+from executor.kernel.store.statements import ENDED, OPEN, Readers, Row, Tx, as_list, lock_run, those_of
 from executor.kernel.store.topics.usage import FOLD_USAGE
 
 
@@ -40,8 +40,27 @@ class Retired(Struct, frozen=True):
     parts: int = 0
 
 
+class KeptRun(Struct, frozen=True):
+    """A run that is kept as a test."""
+
+    run: str
+    workflow: str
+    at_ms: int
+    note: bytes
+
+
+# The note of upkeep by which a run is kept: it is deleted by no age and no number.
+KEPT = "EXISTS (SELECT 1 FROM upkeep AS k WHERE k.name = 'kept:' || r.id)"
+KEEP = f"""
+INSERT INTO upkeep (name, updated_at_ms, data)
+SELECT 'kept:' || id, :now, :note FROM run_details WHERE id = :id AND {ENDED}
+ON CONFLICT (name) DO UPDATE SET data = excluded.data"""
+FIND_KEPT = """
+SELECT r.id, r.workflow, k.updated_at_ms, k.data FROM upkeep AS k JOIN run_details AS r ON k.name = 'kept:' || r.id
+ WHERE k.name LIKE 'kept:%'"""
 _MAY_GO = f"""
- r.{ENDED} AND NOT EXISTS (SELECT 1 FROM run_details AS child WHERE child.parent_run_id = r.id AND child.{OPEN})
+ r.{ENDED} AND NOT {KEPT}
+   AND NOT EXISTS (SELECT 1 FROM run_details AS child WHERE child.parent_run_id = r.id AND child.{OPEN})
    AND (r.parent_run_id IS NULL OR NOT EXISTS (SELECT 1 FROM run_details AS parent WHERE parent.id = r.parent_run_id))
    AND NOT EXISTS (SELECT 1 FROM run_details AS reader WHERE reader.source_run_id = r.id AND reader.{OPEN})"""
 # Older than the newest so many of its workflow. Fewer than that: the comparison is with NULL, none of them goes.
@@ -116,6 +135,23 @@ async def upkeep_note(readers: Readers, name: str) -> bytes | None:
 
 def put_upkeep_note(tx: Tx, name: str, data: bytes, now_ms: int) -> None:
     tx.run(PUT_NOTE, {"name": name, "data": data, "now": now_ms})
+
+
+def keep_run(tx: Tx, run: str, note: bytes, now_ms: int) -> bool:
+    """Keep a run that has ended, or change its note. Returns False if it has not ended, or is not there."""
+    return tx.run(KEEP, {"id": run, "note": note, "now": now_ms}) == 1
+
+
+def drop_kept_run(tx: Tx, run: str) -> bool:
+    """Returns False if the run was not kept."""
+    return tx.run("DELETE FROM upkeep WHERE name = :name", {"name": f"kept:{run}"}) == 1
+
+
+async def kept_runs(readers: Readers, workflow: str | None, limit: int) -> list[KeptRun]:
+    """Return the kept runs of a workflow, or of all: the one that was kept last comes first."""
+    of = those_of((" AND r.workflow = :workflow", workflow))
+    query = f"{FIND_KEPT}{of} ORDER BY k.updated_at_ms DESC, r.id DESC LIMIT :limit"
+    return await readers.fetch(KeptRun, query, {"workflow": workflow, "limit": limit})
 
 
 async def find_removable(

@@ -1,0 +1,1 @@
+"""A recorded run played again by another document, with nothing called outside."""
