@@ -185,7 +185,17 @@ def fork(url: str, run_id: str, seq: int, edits: tuple[str, ...], key: str | Non
 def retry(url: str, run_id: str, node: str, key: str | None, as_json: bool) -> None:
     """Run NODE of RUN again, and what follows it. NODE is a node key, such as send@review#5. A run that has ended is
     not changed: a new run repeats NODE and what follows it. In an open run the next attempt of NODE is due now."""
-    made = call(url, lambda client: client.retry(run_id, node, idempotency_key=key))
+
+    async def ask(client: AsyncClient) -> tuple[Any, int | None]:
+        made = await client.retry(run_id, node, idempotency_key=key)
+        if made["how"] == "now" or made["version"] is None:
+            return made, None
+        return made, (await client.workflow(made["workflow"]))["version"]
+
+    made, active = call(url, ask)
+    if active not in (None, made["version"]):
+        newer = f"Version {active} of {made['workflow']} is active; this run uses {made['version']}."
+        click.echo(f"{newer} `weft rerun {run_id} --version {active}` continues with it.", err=True)
     lines = {
         "now": f"run {run_id}: the next attempt of {node} is due now",
         "from_block": f"run {made['run']} runs {made['block']} and everything after it again",

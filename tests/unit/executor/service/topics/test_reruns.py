@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from executor.errors import BadRequest, Conflict, NotFound
+from executor.kernel.store.postgres.store import PostgresStore
 from executor.open.engine import Engine
 from executor.service.topics.reruns import Target
 from executor.service.views import RunView
@@ -215,3 +216,36 @@ async def test_a_preview_names_what_is_kept_and_what_is_not(tmp_path: Path) -> N
         ]
         before = await journal(engine, source)
         assert await journal(engine, source) == before
+
+
+async def test_it_is_the_same_on_postgresql(postgres: str) -> None:
+    step = Step()
+    first, other = looped(3), looped(3)
+    other["blocks"]["b"]["params"]["value"] = "new <a.value>"
+    async with engine_on(PostgresStore(postgres), step) as engine:
+        source = (await engine.submit(first)).run
+        await settled(engine, source)
+        view = await gone_on(engine, source, other)
+        assert (view.status, [step.ran[f"a@l#{n}"] for n in range(3)]) == ("succeeded", [1, 1, 1])
+        assert outputs(view)["last"]["value"][2] == [{"n": 2, "value": "new 2"}]
+
+
+async def test_what_is_taken_over_is_bounded_for_each_append(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What becomes ready after that starts once it is on disk."""
+    monkeypatch.setattr("executor.kernel.run.loop.INLINE_BATCH_MAX", 2)
+    step = Step()
+    async with engine_on(tmp_path / "weft.db", step) as engine:
+        made = chain(*"abcdefgh")
+        source = (await engine.submit(made)).run
+        await settled(engine, source)
+        appended: list[int] = []
+        append = engine.store.append
+
+        async def counting(change: Any) -> Any:
+            appended.append(len(change.records))
+            return await append(change)
+
+        monkeypatch.setattr(engine.store, "append", counting)
+        view = await gone_on(engine, source, made)
+        assert (view.status, set(step.ran.values())) == ("succeeded", {1})
+        assert len(appended) >= 3 and max(appended) < 8
