@@ -41,6 +41,15 @@ export const inPlaceStore = createStore<{ rename: string | null; note: string | 
 }))
 
 const GAP_X = 64
+const GLIDE_MS = 240
+let gliding: ReturnType<typeof setTimeout> | undefined
+
+/** What the next change moves goes to its place in sight. */
+function glide(): void {
+  clearTimeout(gliding)
+  inPlaceStore.setState({ tidying: true })
+  gliding = setTimeout(() => inPlaceStore.setState({ tidying: false }), GLIDE_MS)
+}
 
 export interface AddRequest {
   /** Where the pointer was, in canvas pixels; without it: to the right of `from`, or in the middle of what is seen. */
@@ -89,6 +98,7 @@ export function addBlock(type: string, request: AddRequest = {}): string | null 
     const shift = at[0] + size[0] + GAP_X - absoluteAt(doc, between.target)[0]
     if (shift > 0) commands.push(shiftRight(doc, between.target, up(shift)))
   }
+  if (between) glide()
   dispatch({ type: 'batch', label: `add “${name}”`, commands })
   select({ blocks: [id] })
   showAdded(id, size, from?.source)
@@ -329,8 +339,7 @@ function besideCopy(doc: Document, specs: Specs, clip: Clip, parent: string): Po
 export function tidy(): void {
   const { doc } = docStore.getState()
   const { blocks } = uiStore.getState().selection
-  inPlaceStore.setState({ tidying: true })
-  setTimeout(() => inPlaceStore.setState({ tidying: false }), 240)
+  glide()
   const changed = dispatch(layout(doc, specsOf(), blocks.length > 1 ? blocks : undefined))
   announce(changed ? 'Tidied' : 'Already tidy')
 }
@@ -413,6 +422,7 @@ export function toggleEnabled(): void {
 }
 
 export function undoStep(): void {
+  glide()
   const label = undo()
   announce(label === null ? 'Nothing to undo' : `Undone: ${label}`)
 }
@@ -429,6 +439,7 @@ export function toastUndo(text: string, tone: 'plain' | 'ok' = 'plain'): void {
 }
 
 export function redoStep(): void {
+  glide()
   const label = redo()
   announce(label === null ? 'Nothing to redo' : `Redone: ${label}`)
 }

@@ -5,7 +5,8 @@ import { useStore } from 'zustand'
 import { keyText, type KeyId } from '../keys'
 import { chooseFile, exportJson } from '../actions/files'
 import { openPicker } from '../actions/picker'
-import { docStore } from '../state/doc'
+import { handlesOf, indexOf } from '../document/document'
+import { docStore, specsOf } from '../state/doc'
 import { uiStore } from '../state/ui'
 import type { IconName } from '../ui/icons'
 import { Menu, type MenuEntry } from '../ui/Menu'
@@ -43,6 +44,7 @@ export function CanvasMenu({ mode }: { mode: CanvasMode }): ReactElement | null 
       item('edit', 'Edit', 'edit', one),
       item('rename', 'Rename', undefined, one),
       item('connect', 'Connect', 'link', one),
+      ...cleanups(),
       'line',
       item('copy', 'Copy', 'copy'),
       item('duplicate', 'Duplicate'),
@@ -55,6 +57,22 @@ export function CanvasMenu({ mode }: { mode: CanvasMode }): ReactElement | null 
       'line',
       item('delete', 'Delete', 'trash'),
     ]
+  }
+
+  /** A container and a trigger can have steps that run at the end, however it ends. */
+  function cleanups(): MenuEntry[] {
+    const { doc } = docStore.getState()
+    const [id, ...more] = uiStore.getState().selection.blocks
+    const block = id === undefined || more.length ? undefined : doc.blocks[id]
+    if (!block || !handlesOf(block, specsOf()).includes('finally')) return []
+    if (
+      indexOf(doc)
+        .outOf.get(id!)
+        ?.some((edge) => edge.handle === 'finally')
+    )
+      return []
+    const from = { source: id!, handle: 'finally' }
+    return [{ label: 'Add a cleanup step', onSelect: () => openPicker({ mode: 'add', screen: open!, from }) }]
   }
 
   function forPane(): MenuEntry[] {

@@ -39,6 +39,8 @@ export function Ports({ id, block, spec, wired }: PortsProps): ReactElement {
       )}
       {handlesOf(block, specs).map((handle) => {
         if (handle === 'error' || (handle === 'finally' && !container)) return null
+        // Asked for in the menu of the block; without an edge it is not in the way.
+        if (handle === 'finally' && !has.has('finally')) return null
         // Every button of an approval has its own handle; this one is for documents that use it.
         if (handle === 'out' && block.type === 'approval' && titles.size && !has.has('out')) return null
         return (
@@ -51,9 +53,11 @@ export function Ports({ id, block, spec, wired }: PortsProps): ReactElement {
             data-wired={has.has(handle)}
             data-testid={`handle-${id}-${handle}`}
             isConnectableEnd={false}
-            title={titleOf(handle, titles.get(handle))}
+            aria-label={titleOf(handle, titles.get(handle))}
             style={{ top: handlePlace(block, spec, handle).y }}
-          />
+          >
+            <Label text={titleOf(handle, titles.get(handle))} inside={handle === 'body' || handle === 'finally'} />
+          </Handle>
         )
       })}
     </>
@@ -66,19 +70,31 @@ export function ErrorPort({ id, block, spec, wired }: PortsProps): ReactElement 
   const specs = useStore(specsStore, (s) => s.specs)
   const handles = handlesOf(block, specs)
   const handle = handles.includes('error') ? 'error' : handles.includes('finally') ? 'finally' : null
-  if (handle === null) return null
+  const joined = handle !== null && wired.split(' ').includes(handle)
+  if (handle === null || (handle === 'finally' && !joined)) return null
   return (
     <Handle
       id={handle}
       type="source"
       position={Position.Bottom}
       className={handle === 'error' ? 'port port--error' : 'port port--error port--after'}
-      data-wired={wired.split(' ').includes(handle)}
+      data-wired={joined}
       data-testid={`handle-${id}-${handle}`}
       isConnectableEnd={false}
-      title={titleOf(handle, undefined)}
+      aria-label={titleOf(handle, undefined)}
       style={{ left: handlePlace(block, spec, handle).x }}
-    />
+    >
+      <Label text={titleOf(handle, undefined)} />
+    </Handle>
+  )
+}
+
+/** What the handle is for, beside it while the pointer is there. */
+function Label({ text, inside }: { text: string; inside?: boolean }): ReactElement {
+  return (
+    <span className="port__label" data-inside={inside || undefined} aria-hidden="true">
+      {text}
+    </span>
   )
 }
 

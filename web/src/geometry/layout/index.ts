@@ -18,6 +18,7 @@ import { CONTAINER_MIN, handlePlace, NOTE_SIZE, PAD, sizeOf, snap, up } from '..
 import { columns, type Link } from './layers'
 import { GAP_Y, place } from './place'
 import { insideOf, labelWidth, titleOf } from './routes'
+import { wrapped } from './wrap'
 
 /** New places, sizes of containers and places of notes, by id. */
 export interface Tidy {
@@ -77,7 +78,8 @@ function arrange(work: Work, members: readonly string[], corner: Point): void {
     if (source === undefined || target === undefined || leadsInside(doc, edge)) return []
     return [{ source, target, port: portOf(work, edge.source, edge.handle) }]
   })
-  for (const [i, point] of place(columns(order.length, links), boxes).entries()) {
+  const placed = place(columns(order.length, links), boxes).map((point, i) => ({ ...point, ...boxes[i]! }))
+  for (const [i, point] of wrapped(placed, links).entries()) {
     work.at[order[i]!] = [corner[0] + snap(point.x), corner[1] + snap(point.y)]
   }
 }
