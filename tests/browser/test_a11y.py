@@ -55,7 +55,7 @@ def screens(editor: Editor, page: Page) -> Iterator[str]:
     draft = editor.api.draft(DOC)
     pruned = editor.api.run(PRUNED, wait_s=20)
     shown: dict[str, Locator] = {
-        "/": page.get_by_role("heading", name="Examples"),
+        "/": page.locator(".tile").first,
         f"/w/{draft}": page.get_by_test_id("block-ask"),
         f"/w/{draft}?view=json": page.get_by_test_id("json-editor").locator(".cm-content"),
         f"/w/{draft}?view=outline": page.get_by_role("tree").or_(page.get_by_role("treegrid")).first,
@@ -64,7 +64,10 @@ def screens(editor: Editor, page: Page) -> Iterator[str]:
         "/runs": page.get_by_test_id(f"run-{run}"),
         "/approvals": page.locator(".waits__card").first,
         "/usage": page.get_by_text("No model was asked in these days"),
-        "/settings": page.get_by_role("heading").first,
+        **{
+            f"/settings?page={one}": page.locator(".sets__page").get_by_role("heading", name=name)
+            for one, name in (("look", "Theme"), ("webhooks", "Webhooks"), ("connectors", "Connectors"))
+        },
         urlsplit(wait["link"]).path: page.get_by_role("button", name="Approve"),
     }
     for path, there in shown.items():

@@ -118,7 +118,7 @@ def see_the_memory(editor: Editor) -> None:
     """In the settings: the conversation, what was said in it, and that it can be deleted."""
     ((talk, turns),) = ((each["key"], each["turns"]) for each in editor.api.get("/api/memory")["conversations"])
     assert turns == 2
-    editor.page.goto("/settings")
+    editor.page.goto("/settings?page=memory")
     row = editor.at("memory").get_by_role("row", name=talk)
     expect(row).to_contain_text("2 turns")
     row.get_by_role("button", name="Show").click()
@@ -207,5 +207,5 @@ def test_the_inspector_has_the_link(editor: Editor) -> None:
     editor.block("chat").click()
     expect(editor.at("form-link")).to_have_attribute("href", path)
     expect(editor.at("stored-chat")).to_contain_text("Open for messages.")
-    editor.page.goto("/settings")
+    editor.page.goto("/settings?page=webhooks")
     expect(editor.page.get_by_text("Public chat")).to_be_visible()

@@ -11,7 +11,7 @@ from tests.browser.test_sign_in import sign_in, start
 def test_a_provider_fills_in_the_form(servers: Servers, contexts: Contexts) -> None:
     server, _, page, _ = start(servers, contexts)
     sign_in(page, server.sign_in_link())
-    page.goto("/settings")
+    page.goto("/settings?page=connections")
     section = page.get_by_test_id("connections")
     section.get_by_role("button", name="New connection").click()
     form = page.get_by_test_id("connection-form")

@@ -34,7 +34,7 @@ def test_a_connector_is_added_and_its_form_follows_the_operation(editor: Editor)
 def test_a_connector_is_made_of_an_openapi_description(editor: Editor, watched: Watched) -> None:
     watched.allow("status of 400")
     page = editor.page
-    page.goto("/settings")
+    page.goto("/settings?page=connectors")
     expect(page.get_by_text("Google Sheets")).to_be_visible()
     page.get_by_role("button", name="Import OpenAPI").click()
     page.get_by_label("OpenAPI 3 description in JSON").fill('{"swagger": "2.0"}')
@@ -57,7 +57,7 @@ def test_a_connector_is_made_of_an_openapi_description(editor: Editor, watched: 
 
 def test_a_service_that_was_added_is_in_the_palette_until_it_is_deleted(editor: Editor) -> None:
     page = editor.page
-    page.goto("/settings")
+    page.goto("/settings?page=connectors")
     page.get_by_role("button", name="Import OpenAPI").click()
     pets = {
         "openapi": "3.1.0",
@@ -78,7 +78,7 @@ def test_a_service_that_was_added_is_in_the_palette_until_it_is_deleted(editor: 
     (id,) = [each for each in editor.doc()["blocks"] if each != "start"]
     editor.block(id).click()
     expect(editor.at("field-operation")).to_contain_text("Read a pet")
-    page.goto("/settings")
+    page.goto("/settings?page=connectors")
     page.get_by_role("button", name="Delete Pets").click()
     page.get_by_role("dialog").get_by_role("button", name="Delete").click()
     expect(page.locator("#connectors > ul").get_by_text("Pets")).to_have_count(0)

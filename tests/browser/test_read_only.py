@@ -65,7 +65,7 @@ def test_each_page_says_so_and_its_buttons_change_nothing(
     refuses(page, "New workflow")
     page.goto(places["run"])
     refuses(page, "Cancel")
-    page.goto("/settings")
+    page.goto("/settings?page=schedules")
     refuses(page, "New schedule")
     page.goto("/approvals")
     refuses(page, "Approve")

@@ -14,7 +14,7 @@ def test_an_admin_stores_replaces_and_deletes_a_secret(servers: Servers, context
     server, watched, page, _ = start(servers, contexts)
     watched.allow("status of 400")
     sign_in(page, server.sign_in_link())
-    page.goto("/settings")
+    page.goto("/settings?page=secrets")
     section = page.get_by_test_id("secrets")
     expect(section).to_contain_text("No secret is stored")
     section.get_by_role("button", name="New secret").click()

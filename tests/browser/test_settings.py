@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from playwright.sync_api import Locator, Page, expect
 
-from tests.browser.conftest import Watched
+from tests.browser.conftest import Contexts, Watched
 from tests.browser.editor import Editor, document
+from tests.support.server import SyncServerProcess
 
 REFUSED = r"status of 422"
 INPUT = {"type": "object", "required": ["amount"], "properties": {"amount": {"type": "integer"}}}
+
+WITH_WEBHOOK = {
+    "format": "weft/1",
+    "name": "hooked",
+    "blocks": {"in": {"type": "webhook"}, "done": {"type": "set", "params": {"value": 1}}},
+    "edges": [{"source": "in", "target": "done"}],
+}
 
 
 def stored(editor: Editor, name: str, **more: Any) -> None:
@@ -27,7 +36,7 @@ def test_a_schedule_is_made_changed_and_deleted(editor: Editor, page: Page, watc
     """What the server refuses stands at the field it is about, and nothing is made."""
     watched.allow(REFUSED)
     stored(editor, "nightly", input=INPUT)
-    page.goto("/settings")
+    page.goto("/settings?page=schedules")
     page.get_by_role("button", name="New schedule").click()
     form = editor.at("schedule-form")
     send = editor.at("schedule-form-send")
@@ -72,7 +81,7 @@ def test_a_schedule_is_made_changed_and_deleted(editor: Editor, page: Page, watc
 
 def test_a_webhook_is_made_and_deleted(editor: Editor, page: Page) -> None:
     stored(editor, "incoming")
-    page.goto("/settings")
+    page.goto("/settings?page=webhooks")
     page.get_by_role("button", name="New webhook").click()
     editor.at("trigger-workflow").select_option("incoming")
     page.get_by_label("Authentication").select_option("token")
@@ -121,3 +130,32 @@ def test_run_again_sent_twice_is_one_run(editor: Editor, page: Page, watched: Wa
     page.wait_for_url(f"**/runs/{before}**")
     assert len(keys) == 2 and keys[0] == keys[1]
     assert editor.api.get("/api/runs", limit=1)["runs"][0]["id"] == before
+
+
+def test_settings_are_pages_with_a_list_that_is_searched(editor: Editor, page: Page) -> None:
+    stored(editor, "listed")
+    editor.api.post("/api/workflows", {"document": WITH_WEBHOOK, "name": "hooked"})
+    page.goto("/settings")
+    side = page.get_by_role("navigation", name="Settings")
+    expect(side.get_by_role("link", name="Webhooks 1")).to_be_visible()
+    side.get_by_label("Find a setting").fill("openapi")
+    expect(side.get_by_role("link")).to_have_text(["Connectors", "About"])
+    side.get_by_role("link", name="About").click()
+    expect(page.get_by_test_id("weft-version")).to_be_visible()
+    expect(page).to_have_url(re.compile(r"/settings\?page=about"))
+    expect(side.get_by_role("link", name="About")).to_have_attribute("aria-current", "page")
+    page.goto("/settings#webhooks")  # as the inspector links to it
+    expect(row(page, "hooked:in")).to_be_visible()
+
+
+def test_on_a_phone_the_list_of_settings_is_a_page(contexts: Contexts, server: SyncServerProcess) -> None:
+    page = contexts(server.url, viewport={"width": 390, "height": 844}).page()
+    page.goto("/settings")
+    link = page.get_by_role("link", name="About")
+    expect(link).to_be_visible()
+    expect(page.locator(".sets__page")).to_be_hidden()
+    link.click()
+    expect(page.get_by_test_id("weft-version")).to_be_visible()
+    expect(link).to_be_hidden()
+    page.get_by_role("main").get_by_role("link", name="Settings", exact=True).click()
+    expect(link).to_be_visible()

@@ -60,7 +60,7 @@ def test_b09_the_printed_link_signs_in_and_everything_works(servers: Servers, co
 def test_b10_signing_out_in_the_settings(servers: Servers, contexts: Contexts) -> None:
     server, _, page, _ = start(servers, contexts)
     sign_in(page, server.sign_in_link())
-    page.goto("/settings")
+    page.goto("/settings?page=session")
     page.get_by_role("button", name="Sign out", exact=True).click()
     expect(page.get_by_role("heading", name="Sign in")).to_be_visible()
     assert not [cookie for cookie in page.context.cookies() if cookie["name"].startswith("weft_")]

@@ -1,6 +1,6 @@
 // The form of a connection: what it asks for follows from its kind. Its values are typed again for every change.
 
-import { useState, type ReactElement } from 'react'
+import { useEffect, useState, type ReactElement } from 'react'
 import type { ConnectionSpec, ConnectionView, KnownProvider } from '../../api/schemas'
 import type { FieldIds } from '../../forms/fields/FieldShell'
 import { connections } from '../../net/connections'
@@ -58,12 +58,22 @@ interface Props {
   names: readonly string[]
   redirectUri: string
   providers: readonly KnownProvider[]
+  /** The provider to begin with. */
+  first?: string | undefined
   onDone: () => void
   onClose: () => void
 }
 
 /** `connection` null: a new one. */
-export function ConnectionDialog({ connection, names, redirectUri, providers, onDone, onClose }: Props): ReactElement {
+export function ConnectionDialog({
+  connection,
+  names,
+  redirectUri,
+  providers,
+  first,
+  onDone,
+  onClose,
+}: Props): ReactElement {
   const [id, setId] = useState(connection?.name ?? '')
   const [kind, setKind] = useState<Kind>(connection?.kind ?? 'oauth2_code')
   const [hosts, setHosts] = useState(connection?.hosts.join('\n') ?? '')
@@ -91,6 +101,7 @@ export function ConnectionDialog({ connection, names, redirectUri, providers, on
     const pairs = Object.entries(found.parameters)
     setParameters(pairs.map(([name, value]) => `${name}=${value}`).join('\n'))
   }
+  useEffect(() => (first ? choose(first) : undefined), [])
   const duplicate = connection === null && names.includes(id.trim()) ? 'Another connection has this name.' : null
   const missing = TEXTS[kind].find((name) => !LABELS[name].optional && !textOf(name).trim())
   const why = !id.trim()

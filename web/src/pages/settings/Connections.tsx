@@ -3,17 +3,25 @@
 import { useEffect, useState, type ReactElement } from 'react'
 import type { ConnectionView } from '../../api/schemas'
 import { connections } from '../../net/connections'
+import { Ago } from '../../ui/Ago'
 import { Button } from '../../ui/Button'
-import { Icon } from '../../ui/icons'
+import { EmptyState } from '../../ui/EmptyState'
+import { Icon, iconOf } from '../../ui/icons'
 import { navigate } from '../../ui/navigation'
 import { toast } from '../../ui/Toast'
 import { useData } from '../../ui/useData'
+import { whoOf } from '../../ui/words'
+import { ListState, Stale } from '../parts'
 import { ConnectionDialog, KINDS } from './ConnectionDialog'
 import { DeleteDialog } from './DeleteDialog'
 import { refusalOf } from './EditDialog'
-import { ACTIONS, codes, LastUsed, ListPage, Refused, type Column } from './ListPage'
+import { codes, Refused } from './ListPage'
 
-type Shown = { act: 'set'; connection: ConnectionView | null } | { act: 'delete'; connection: ConnectionView }
+const TILES = 6
+
+type Shown =
+  | { act: 'set'; connection: ConnectionView | null; provider?: string }
+  | { act: 'delete'; connection: ConnectionView }
 
 const STATES: Record<ConnectionView['state'], string> = {
   ready: 'Ready',
@@ -49,83 +57,66 @@ export function Connections({ isAdmin }: { isAdmin: boolean }): ReactElement {
     }
   }
   const all = stored.value?.connections ?? []
-  const columns: Column<ConnectionView>[] = [
-    {
-      name: 'Name',
-      cell: ({ name, kind, provider }) => (
-        <>
-          <code>{name}</code>
-          <span className="label connections__kind">
-            {kind ? KINDS[kind] : 'Unknown kind'}
-            {provider ? `, ${provider}` : ''}
-          </span>
-        </>
-      ),
-    },
-    {
-      name: 'State',
-      cell: ({ state, problem }) => (
-        <>
-          <span className="status" data-tone={state === 'ready' ? 'ok' : 'err'}>
-            <Icon name={state === 'ready' ? 'succeeded' : 'warning'} size={14} />
-            {STATES[state]}
-          </span>
-          {problem ? <span className="settings__wrong">{problem}</span> : null}
-        </>
-      ),
-    },
-    { name: 'Hosts', className: 'settings__lines', cell: ({ hosts }) => codes(hosts) },
-    { name: 'Last used', cell: ({ last_used_at_ms: used }) => <LastUsed at={used} /> },
-    {
-      name: ACTIONS,
-      cell: (connection) =>
-        isAdmin ? (
-          <>
-            {connection.kind === 'oauth2_code' ? (
-              <Button
-                kind={connection.state === 'ready' ? undefined : 'primary'}
-                changes
-                onClick={() => void connect(connection.name)}
-              >
-                {connection.state === 'sign_in' ? 'Connect' : 'Reconnect'}
-              </Button>
-            ) : null}
-            <Button icon="edit" iconOnly changes onClick={() => setShown({ act: 'set', connection })}>
-              {`Replace ${connection.name}`}
-            </Button>
-            <Button icon="trash" iconOnly changes onClick={() => setShown({ act: 'delete', connection })}>
-              {`Delete ${connection.name}`}
-            </Button>
-          </>
-        ) : null,
-    },
-  ]
+  const add = (
+    <Button kind="primary" icon="plus" changes onClick={() => setShown({ act: 'set', connection: null })}>
+      New connection
+    </Button>
+  )
+  const others = (stored.value?.providers ?? []).filter((one) => !all.some((each) => each.name === one.id))
   return (
-    <ListPage
-      id="connections"
-      title="Connections"
-      about="Credentials of services that blocks use by name: OAuth 2, API keys, passwords and tokens. Each is sent only to its hosts."
-      add={
-        isAdmin ? (
-          <Button icon="plus" changes onClick={() => setShown({ act: 'set', connection: null })}>
-            New connection
-          </Button>
-        ) : null
-      }
-      notice={<Refused error={wrong} testId="connection-wrong" />}
-      data={stored}
-      label="Connections"
-      widths="connections__row"
-      columns={columns}
-      rows={all}
-      keyOf={({ name }) => name}
-      testIdOf={({ name }) => `connection-${name}`}
-      empty="There is no connection"
-      hint={isAdmin ? null : <p>An administrator can add one.</p>}
-    >
+    <section aria-labelledby="set-connections" data-testid="connections" id="connections">
+      <div className="settings__head">
+        <h2 id="set-connections">Connections</h2>
+        {isAdmin && all.length ? add : null}
+      </div>
+      <p className="quiet">
+        Keys and sign-ins that blocks use by name: OAuth 2, API keys, passwords and tokens. Each is sent only to its
+        hosts, and a workflow never holds it.
+      </p>
+      <Refused error={wrong} testId="connection-wrong" />
+      <Stale data={stored} />
+      {all.length ? (
+        <ul className="conns">
+          {all.map((connection) => (
+            <Row
+              key={connection.name}
+              connection={connection}
+              isAdmin={isAdmin}
+              onConnect={() => void connect(connection.name)}
+              onEdit={() => setShown({ act: 'set', connection })}
+              onDelete={() => setShown({ act: 'delete', connection })}
+            />
+          ))}
+        </ul>
+      ) : (
+        <ListState data={stored} empty>
+          <EmptyState icon="link" title="There is no connection">
+            {isAdmin ? add : <p>An administrator can add one.</p>}
+          </EmptyState>
+        </ListState>
+      )}
+      {isAdmin && others.length ? (
+        <>
+          <h3 className="conns__next">Connect next</h3>
+          <ul className="conns__tiles">
+            {others.slice(0, TILES).map((one) => (
+              <li key={one.id}>
+                <Button
+                  icon={iconOf(one.id.replace('google', 'gmail'), 'link')}
+                  changes
+                  onClick={() => setShown({ act: 'set', connection: null, provider: one.id })}
+                >
+                  {one.title}
+                </Button>
+              </li>
+            ))}
+          </ul>
+        </>
+      ) : null}
       {shown?.act === 'set' ? (
         <ConnectionDialog
           connection={shown.connection}
+          first={shown.provider}
           names={all.map((each) => each.name)}
           redirectUri={stored.value?.redirect_uri ?? ''}
           providers={stored.value?.providers ?? []}
@@ -144,7 +135,96 @@ export function Connections({ isAdmin }: { isAdmin: boolean }): ReactElement {
           <Uses name={shown.connection.name} />
         </DeleteDialog>
       ) : null}
-    </ListPage>
+    </section>
+  )
+}
+
+interface RowProps {
+  connection: ConnectionView
+  isAdmin: boolean
+  onConnect: () => void
+  onEdit: () => void
+  onDelete: () => void
+}
+
+/** One connection: what its last use says of it, and, unfolded, where it may be sent and what uses it. */
+function Row({ connection, isAdmin, onConnect, onEdit, onDelete }: RowProps): ReactElement {
+  const { name, kind, provider, state, problem, hosts, last_used_at_ms: used } = connection
+  const [open, setOpen] = useState(false)
+  const ready = state === 'ready'
+  return (
+    <li className="conn" data-testid={`connection-${name}`} data-open={open || undefined}>
+      <div className="conn__row">
+        <span className="plate">
+          <Icon name={iconOf(provider || name, kind === 'oauth2_code' ? 'person' : 'link')} />
+        </span>
+        <span className="conn__name">
+          <b>{name}</b>
+          <span className="label">
+            {kind ? KINDS[kind] : 'Unknown kind'}
+            {provider ? `, ${provider}` : ''}, {hosts.join(', ')}
+          </span>
+        </span>
+        <span className="conn__state" data-tone={ready ? (used === null ? 'quiet' : 'ok') : 'err'}>
+          {ready && used === null ? null : <Icon name={ready ? 'succeeded' : 'failed'} size={12} />}
+          {ready ? (
+            used === null ? (
+              'Never used'
+            ) : (
+              <>
+                Used <Ago at={used} />
+              </>
+            )
+          ) : (
+            STATES[state]
+          )}
+        </span>
+        <span className="conn__acts">
+          {isAdmin ? (
+            <>
+              {kind === 'oauth2_code' ? (
+                <Button changes onClick={onConnect}>
+                  {state === 'sign_in' ? 'Connect' : 'Reconnect'}
+                </Button>
+              ) : null}
+              <Button kind="bare" icon="edit" iconOnly changes onClick={onEdit}>
+                {`Replace ${name}`}
+              </Button>
+              <Button kind="bare" icon="trash" iconOnly changes onClick={onDelete}>
+                {`Delete ${name}`}
+              </Button>
+            </>
+          ) : null}
+          <Button
+            kind="bare"
+            icon={open ? 'down' : 'chevron'}
+            iconOnly
+            aria-expanded={open}
+            onClick={() => setOpen(!open)}
+          >
+            {`Details of ${name}`}
+          </Button>
+        </span>
+      </div>
+      {problem ? <p className="conn__problem">{problem}</p> : null}
+      {open ? (
+        <div className="conn__more">
+          <dl className="readable">
+            <div>
+              <dt>Allowed hosts</dt>
+              <dd>{codes(hosts)}</dd>
+            </div>
+            <div>
+              <dt>Made by</dt>
+              <dd>
+                {whoOf(connection.created_by) || 'Unknown'}, <Ago at={connection.created_at_ms} />
+              </dd>
+            </div>
+          </dl>
+          <div>{isAdmin ? <Uses name={name} /> : null}</div>
+        </div>
+      ) : null}
+    </li>
   )
 }
 
