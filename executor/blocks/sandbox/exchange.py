@@ -116,23 +116,23 @@ _STOPPED: Final = {
     "timeout": ("timeout", "stopped after {soft_ms} ms"),
     "stopped": ("timeout", "stopped: the result is no longer needed"),
     "memory": ("memory", "out of memory"),
-    "output": ("failed", "RangeError: the result is too large"),
+    "output": ("failed", "RangeError: the result is too large: more than {output:,} bytes"),
     "stack": ("failed", "RangeError: Maximum call stack size exceeded"),
     "refused": (
         "failed", "the program asked for something that does not exist in the sandbox, or ran out of memory"
     ),
 }  # fmt: skip
 _STOPPED_IN_PYTHON: Final = _STOPPED | {
-    "output": ("failed", "ValueError: the result is too large"),
+    "output": ("failed", "ValueError: the result is too large: more than {output:,} bytes"),
     "stack": ("failed", "RecursionError: it is nested too deeply"),
 }
 _NOT_THERE: Final = "there are no files, network, processes, threads or clocks; see docs/reference/sandbox.md"
 
 
-def stopped(reason: Reason, kind: str, soft_ms: int, language: Language = "javascript") -> SandboxError:
+def stopped(reason: Reason, kind: str, soft_ms: int, output: int, language: Language = "javascript") -> SandboxError:
     code, message = (_STOPPED_IN_PYTHON if language == "python" else _STOPPED)[reason]
     hint = _NOT_THERE if reason == "refused" else ""
-    return SandboxError(message.format(soft_ms=soft_ms), code=f"{kind}_{code}", hint=hint)
+    return SandboxError(message.format(soft_ms=soft_ms, output=output), code=f"{kind}_{code}", hint=hint)
 
 
 def result_of(answer: bytes, kind: str, depth: int) -> Any:

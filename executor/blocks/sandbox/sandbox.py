@@ -81,7 +81,7 @@ class Sandbox:
             try:
                 answer = guest.call(request, now_ms=now_ms, soft_ms=soft_ms, hard_ms=hard_ms)
             except GuestStopped as stop:
-                raise stopped(stop.reason, "expression", soft_ms) from None
+                raise stopped(stop.reason, "expression", soft_ms, limits.output) from None
             results = result_of(answer, "expression", limits.depth + 1)
             if not isinstance(results, list) or len(results) != len(calls):
                 raise SandboxError("the expressions corrupted their own results", code="expression_failed")
@@ -137,7 +137,7 @@ class Sandbox:
             where = {"memory_bytes": memory, "output_bytes": limits.output, "language": language}
             return program_result_of(await ask(elsewhere, await asyncio.to_thread(build), **where, **how), limits.depth)
         except GuestStopped as stop:
-            raise stopped(stop.reason, "code", soft_ms, language) from None
+            raise stopped(stop.reason, "code", soft_ms, limits.output, language) from None
 
     async def _program(
         self,

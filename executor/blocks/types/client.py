@@ -76,7 +76,7 @@ def status_error(method: str, answer: Answer, now_ms: int) -> BlockError:
     retryable = answer.status >= 500 or answer.status in _RETRYABLE
     retry_after = answer.headers.get("retry-after")
     body, encoding = decoded(answer)
-    shown = "" if encoding in ("none", "base64") else f": {' '.join(render(body).split())[:_BODY_SHOWN]}"
+    shown = "" if encoding in ("none", "base64") else f": {' '.join(render(_said(body)).split())[:_BODY_SHOWN]}"
     import httpx  # loaded already, by the client
 
     where = httpx.URL(answer.url).copy_with(query=None)
@@ -91,6 +91,17 @@ def status_error(method: str, answer: Answer, now_ms: int) -> BlockError:
         # 408, 425, 429 and "come later" are about a request that was not looked at.
         uncertain=answer.status >= 500 and not (answer.status == 503 and retry_after is not None),
     )
+
+
+def _said(body: Any) -> Any:
+    """Return what a JSON body says in words, such as the `detail` of a problem, else the body."""
+    error = body.get("error") if isinstance(body, dict) else None
+    for part in (error, body):
+        if isinstance(part, dict):
+            for name in ("detail", "message", "error_description", "title", "error"):
+                if isinstance(part.get(name), str) and part[name].strip():
+                    return part[name]
+    return body
 
 
 def _retry_at_ms(value: str | None, now_ms: int) -> int | None:

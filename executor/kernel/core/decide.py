@@ -12,7 +12,7 @@ run does not need.
 
 from __future__ import annotations
 
-from typing import assert_never
+from typing import Final, assert_never
 
 from compiler.keys import NodeKey, Path
 from compiler.plan import Plan
@@ -57,6 +57,9 @@ ATTEMPT_ENDED = (
     f.NodeSuspended,
     f.AttemptLost,
 )
+
+
+_MORE_EXECUTIONS: Final = "Raise `max_executions` (Max block executions) in the settings of the workflow."
 
 
 def decide(plan: Plan, state: State, fact: f.Fact) -> list[e.Event]:
@@ -286,8 +289,8 @@ def _start(turn: Turn, key: NodeKey, attempt: int) -> bool:
     limit = turn.plan.settings.max_executions
     used_up = turn.state.executed >= limit and turn.plan.nodes[key[1]].sentinel is None
     if used_up and not turn.plan.in_cleanup(key[0]):
-        message = f"the run can execute at most {limit} blocks (settings.max_executions)"
-        turn.emit(e.NodeFailed(key, attempt, e.ErrorInfo("limit_executions", message)))
+        message = f"the run has executed {limit:,} blocks, which is the most that the settings of its workflow permit"
+        turn.emit(e.NodeFailed(key, attempt, e.ErrorInfo("limit_executions", message, hint=_MORE_EXECUTIONS)))
         return False
     turn.emit(e.NodeStarted(key, attempt))
     return True

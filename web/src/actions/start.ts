@@ -2,14 +2,15 @@
 
 import { createStore } from 'zustand/vanilla'
 import { announce } from '../a11y'
-import { api } from '../net/api'
-import type { Json, RunAccepted } from '../api/schemas'
+import { api, ApiError } from '../net/api'
+import type { Diagnostic, Json, RunAccepted } from '../api/schemas'
 import { docStore, flush, specsOf } from '../state/doc'
 import { openRun } from '../state/live'
 import { READ_ONLY, serverStore } from '../state/server'
 import { uiStore } from '../state/ui'
 import { formSchema, triggersOf } from '../document/triggers'
 import { toast } from '../ui/Toast'
+import { goToFinding } from './findings'
 
 /** From which block the shown run shall run again; null: the question is not open. */
 export const rerunStore = createStore<{ from: string | null }>(() => ({ from: null }))
@@ -45,19 +46,33 @@ export async function run(): Promise<void> {
     triggers.length !== 1 ||
     doc.blocks[triggers[0]!.id]?.type === 'webhook' ||
     Object.keys(formSchema(doc, triggers[0]!.id).properties ?? {}).length > 0
-  if (asks || starting) return uiStore.setState({ overlay: 'run' })
+  if (starting) return uiStore.setState({ overlay: 'run' })
   starting = true
   try {
-    await runDraft({})
-  } catch {
-    // The dialog says what is wrong, and where.
-    uiStore.setState({ overlay: 'run' })
+    await flush()
+    const now = docStore.getState()
+    // With several triggers, an error may be where the run does not come by.
+    if (triggers.length === 1 && now.saving === 'saved' && refuse(now.diagnostics)) return
+    if (asks) uiStore.setState({ overlay: 'run' })
+    else await runDraft({})
+  } catch (error) {
+    // The dialog says what is wrong.
+    if (!(error instanceof ApiError && refuse(error.diagnostics))) uiStore.setState({ overlay: 'run' })
   } finally {
     starting = false
   }
 }
 
 let starting = false
+
+/** Show the first error, if there is any: the block, and its field with the focus. */
+function refuse(found: readonly Diagnostic[]): boolean {
+  const wrong = found.find(({ severity }) => severity === 'error')
+  if (!wrong) return false
+  goToFinding(docStore.getState().doc, wrong, specsOf())
+  toast(`Not run. ${wrong.message}`, 'err')
+  return true
+}
 
 /** Inputs of the last runs of the open draft, newest first, each once. */
 export async function lastInputs(): Promise<Json[]> {

@@ -100,6 +100,32 @@ export function reveal(at: Point, size: Point): void {
   else show(at, size)
 }
 
+/** The smallest zoom at which a block that was looked for is shown. */
+const FOUND_ZOOM = 0.6
+
+/** As `reveal`, and from near enough to read it. */
+export function lookAt(at: Point, size: Point): void {
+  if (!eye) return
+  added = null
+  const box = eye.box()
+  const room = Math.min(box.width / (size[0] + 2 * MARGIN), box.height / (size[1] + 2 * MARGIN))
+  const zoom = Math.max(eye.zoom(), Math.min(FOUND_ZOOM, room))
+  if (zoom <= eye.zoom()) return show(at, size)
+  eye.center([at[0] + size[0] / 2, at[1] + size[1] / 2], zoom, reducedMotion() ? 0 : 180)
+}
+
+const FOUND_MS = 1600
+
+/** Ring a block for a moment, once it is drawn. */
+export function markFound(id: string): void {
+  setTimeout(() => {
+    const node = document.querySelector<HTMLElement>(`.canvas .react-flow__node[data-id="${CSS.escape(id)}"]`)
+    if (!node) return
+    node.dataset.found = ''
+    setTimeout(() => delete node.dataset.found, FOUND_MS)
+  }, 240)
+}
+
 const same = (a: Point, b: Point): boolean => a[0] === b[0] && a[1] === b[1]
 
 function show(at: Point, size: Point): void {

@@ -209,7 +209,8 @@ function IterationStepper({
           onClick={() => setIter(id, failed)}
         >
           <Icon name="failed" size={14} />
-          {rounds.failed ? `${rounds.failed} failed` : ''}
+          {rounds.failed ? rounds.failed : null}
+          {rounds.failed ? <span>failed</span> : null}
         </button>
       ) : null}
       <button

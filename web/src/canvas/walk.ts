@@ -6,21 +6,27 @@ import type { Document } from '../api/types'
 import { leadsInside, absoluteAt, indexOf, nameOf, parentOf, readingOrder, type Specs } from '../document/document'
 import { select, uiStore } from '../state/ui'
 import { sizeOf } from '../geometry/size'
-import { focusNode, reveal } from '../actions/view'
+import { focusNode, lookAt, markFound, reveal } from '../actions/view'
 
 export function walk(doc: Document, specs: Specs, [dx, dy]: readonly [number, number]): boolean {
   const [from] = uiStore.getState().selection.blocks
   const to = from === undefined || !doc.blocks[from] ? readingOrder(doc)[0] : next(doc, from, dx, dy)
   if (to === undefined) return false
-  goTo(doc, specs, to)
+  go(doc, specs, to, reveal)
   return true
 }
 
+/** To a block that was looked for: near enough to be read, and marked for a moment. */
 export function goTo(doc: Document, specs: Specs, id: string): void {
+  go(doc, specs, id, lookAt)
+  markFound(id)
+}
+
+function go(doc: Document, specs: Specs, id: string, look: typeof reveal): void {
   const block = doc.blocks[id]
   if (!block) return
   select({ blocks: [id] })
-  reveal(absoluteAt(doc, id), sizeOf(block, specs.get(block.type)))
+  look(absoluteAt(doc, id), sizeOf(block, specs.get(block.type)))
   focusNode(id)
   announce(nameOf(doc, id))
 }

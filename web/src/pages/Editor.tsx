@@ -14,7 +14,8 @@ import Drawer from '../watch/tape/Drawer'
 import { keyText } from '../keys'
 import { setQuery, Link } from '../ui/navigation'
 import { closeDraft, docStore, openDraft } from '../state/doc'
-import { api } from '../net/api'
+import { api, type RunQuery } from '../net/api'
+import type { RunSummary } from '../api/schemas'
 import { closeRun, openRun, runStore } from '../state/live'
 import { NOTHING, setPanels, uiStore, type View } from '../state/ui'
 import { Button } from '../ui/Button'
@@ -22,6 +23,7 @@ import { EmptyState } from '../ui/EmptyState'
 import { Splitter } from '../ui/Splitter'
 import { useReadOnly } from '../ui/rights'
 import { useWidthBelow } from '../ui/useWidthBelow'
+import { Arrived } from './Arrived'
 import { Boundary } from './Boundary'
 import './editor.css'
 
@@ -78,7 +80,7 @@ export default function Editor({ id }: { id: string }): ReactElement {
   return (
     <div className="editor" data-small={small || undefined}>
       <EditorBar id={id} />
-      <Notices />
+      {small ? <Notices /> : null}
       <main className="editor__main">
         {open ? (
           small ? (
@@ -151,14 +153,20 @@ function SafeInspector(): ReactElement {
   )
 }
 
-/** The last run of the draft stays painted when one comes back to it. */
+/** The last run of the draft, or of what it was published as, stays painted when one comes back to it. */
 async function showLastRun(draft: string): Promise<void> {
   const isOpen = (): boolean => docStore.getState().id === draft && runStore.getState().id === null
   if (!isOpen()) return
+  const workflow = docStore.getState().baseName
   // Without it the editor is as useful: nothing is said when it cannot be had.
-  const page = await api.runs({ draft, limit: 1, counts: 0 }).catch(() => null)
-  const last = page?.runs[0]
-  if (last && isOpen()) await openRun(last.id)
+  const last = (where: RunQuery): Promise<RunSummary | null> =>
+    api.runs({ ...where, limit: 1, counts: 0 }).then(
+      (page) => page.runs[0] ?? null,
+      () => null,
+    )
+  const found = await Promise.all([last({ draft }), workflow === null ? null : last({ workflow })])
+  const [run] = found.filter((each) => each !== null).sort((a, b) => b.created_at_ms - a.created_at_ms)
+  if (run && isOpen()) await openRun(run.id)
 }
 
 function Panels(): ReactElement {
@@ -191,7 +199,11 @@ function Panels(): ReactElement {
       <div className="editor__centre">
         <Canvas mode="edit" />
         <FirstSteps />
-        <Questions />
+        <div className="overcanvas">
+          <Notices />
+          <Arrived />
+          <Questions />
+        </div>
       </div>
       {view === 'json' ? (
         <>
@@ -233,11 +245,9 @@ function Questions(): ReactElement | null {
   const any = useStore(runStore, (s) => s.view.waits.size > 0 || (s.meta?.child_waits ?? []).length > 0)
   if (!any) return null
   return (
-    <div className="editor__notices">
-      <Suspense fallback={null}>
-        <RunNotices questions />
-      </Suspense>
-    </div>
+    <Suspense fallback={null}>
+      <RunNotices questions />
+    </Suspense>
   )
 }
 

@@ -91,7 +91,7 @@ export default function Run({ id }: { id: string }): ReactElement {
         }
       />
       <RunHead />
-      <RunNotices />
+      {narrow ? <RunNotices /> : null}
       {phone ? (
         <main className="run__lists" aria-label="Trace">
           <Trace />
@@ -99,6 +99,11 @@ export default function Run({ id }: { id: string }): ReactElement {
       ) : (
         <main className="run__body">
           <div className="run__canvas">
+            {narrow ? null : (
+              <div className="overcanvas">
+                <RunNotices />
+              </div>
+            )}
             {doc ? (
               <>
                 <Canvas mode="run" />

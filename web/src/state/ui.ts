@@ -36,6 +36,8 @@ export interface UiState {
   /** Which overlay is open. */
   overlay: 'palette' | 'shortcuts' | 'run' | 'find' | 'version' | 'diff' | null
   minimap: boolean
+  /** The step of the selected block that the inspector shows. */
+  step: number | null
 }
 
 const KEY = 'weft-ui'
@@ -48,6 +50,7 @@ export const uiStore = createStore<UiState>(() => ({
   tab: 'config',
   runTab: 'output',
   overlay: null,
+  step: null,
   theme: 'system',
   drawer: 'tape',
   minimap: false,
@@ -66,7 +69,12 @@ uiStore.subscribe(() => {
 })
 
 export function select(change: Partial<Selection>): void {
-  uiStore.setState({ selection: { ...NOTHING, ...change } })
+  uiStore.setState({ selection: { ...NOTHING, ...change }, step: null })
+}
+
+/** Show a durable step of the block that is selected, with what it was asked and what came back. */
+export function showStep(n: number): void {
+  uiStore.setState({ step: n, tab: 'output', runTab: 'output' })
 }
 
 export function setPanels(change: Partial<Panels>): void {

@@ -1,8 +1,11 @@
 // The durable steps of a block: what its handler did, in order, each with its output. A finished one is not done again.
 
-import { useState, type ReactElement } from 'react'
+import { useEffect, useRef, useState, type ReactElement } from 'react'
+import { useStore } from 'zustand'
+import type { JsonObject } from '../../api/schemas'
 import type { NodeState, StepState } from '../../run'
-import { usedText } from '../../run'
+import { askedOf, usedText } from '../../run'
+import { uiStore } from '../../state/ui'
 import { seek } from '../../state/live'
 import { Icon } from '../../ui/icons'
 import { Status } from '../../ui/status'
@@ -13,12 +16,19 @@ import { ErrorCard, Section, sizeText } from './parts'
 
 export function Steps({ node }: { node: NodeState }): ReactElement | null {
   const [open, setOpen] = useState<number | null>(null)
+  const chosen = useStore(uiStore, (s) => s.step)
+  const list = useRef<HTMLOListElement>(null)
+  useEffect(() => {
+    if (chosen === null) return
+    setOpen(chosen)
+    list.current?.querySelector(`[data-testid="step-${chosen}"]`)?.scrollIntoView({ block: 'nearest' })
+  }, [chosen])
   if (!node.steps.length) return null
   const used = usedText(node.steps)
   return (
     <Section label={node.steps.length === 1 ? '1 step' : `${node.steps.length} steps`}>
       {used ? <p className="label">{used}</p> : null}
-      <ol className="attempts" data-testid="steps">
+      <ol className="attempts" data-testid="steps" ref={list}>
         {node.steps.map((step) => (
           <li key={step.n}>
             <button
@@ -35,7 +45,7 @@ export function Steps({ node }: { node: NodeState }): ReactElement | null {
                 {step.endedAt === null ? '' : durationText(step.endedAt - step.startedAt)}
               </span>
             </button>
-            {open === step.n ? <Step step={step} /> : null}
+            {open === step.n ? <Step step={step} asked={askedOf(node.steps, step)} /> : null}
           </li>
         ))}
       </ol>
@@ -43,7 +53,7 @@ export function Steps({ node }: { node: NodeState }): ReactElement | null {
   )
 }
 
-function Step({ step }: { step: StepState }): ReactElement {
+function Step({ step, asked }: { step: StepState; asked: JsonObject | undefined }): ReactElement {
   const used = usedText([step])
   const facts = [
     `Step ${step.n}`,
@@ -55,6 +65,13 @@ function Step({ step }: { step: StepState }): ReactElement {
   return (
     <div className="stepdetail">
       <p className="label">{facts.filter(Boolean).join(' · ')}</p>
+      {asked === undefined ? null : (
+        <>
+          <p className="label">Asked with</p>
+          <ValueTree value={asked} name={`step-${step.n}-asked`} label={`Arguments of step ${step.n}`} height={160} />
+          <p className="label">Came back</p>
+        </>
+      )}
       {step.error ? <ErrorCard error={step.error} /> : null}
       {step.output !== undefined ? (
         <ValueTree value={step.output} name={`step-${step.n}`} label={`Output of step ${step.n}`} height={200} />

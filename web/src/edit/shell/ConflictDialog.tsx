@@ -2,10 +2,11 @@
 
 import { useMemo, type ReactElement } from 'react'
 import { useStore } from 'zustand'
+import type { Json } from '../../api/schemas'
 import type { Document } from '../../api/types'
 import { navigate } from '../../ui/navigation'
 import { docStore, settle } from '../../state/doc'
-import { nameOf } from '../../document/document'
+import { diffDocuments } from '../../document/diff'
 import { Button } from '../../ui/Button'
 import { Dialog } from '../../ui/Dialog'
 import { toast } from '../../ui/Toast'
@@ -59,8 +60,12 @@ export default function ConflictDialog(): ReactElement | null {
             {changes.map((row) => (
               <tr key={row.what}>
                 <th scope="row">{row.what}</th>
-                <td>{row.mine}</td>
-                <td>{row.theirs}</td>
+                <td>
+                  <Text cut={row.mine} />
+                </td>
+                <td>
+                  <Text cut={row.theirs} />
+                </td>
               </tr>
             ))}
           </tbody>
@@ -73,38 +78,67 @@ export default function ConflictDialog(): ReactElement | null {
 
 interface Difference {
   what: string
-  mine: string
-  theirs: string
+  mine: Cut
+  theirs: Cut
 }
 
+/** A text around what differs in it: before, the different part, after. */
+type Cut = readonly [string, string, string]
+
 function compare(theirs: Document, mine: Document): Difference[] {
+  const diff = diffDocuments(theirs, mine)
   const rows: Difference[] = []
-  for (const id of new Set([...Object.keys(mine.blocks), ...Object.keys(theirs.blocks)])) {
-    const [a, b] = [mine.blocks[id], theirs.blocks[id]]
-    const what = nameOf(a ? mine : theirs, id)
-    if (!a || !b) rows.push({ what, mine: a ? 'Exists' : 'Deleted', theirs: b ? 'Exists' : 'Deleted' })
-    else {
-      const fields = [...new Set([...Object.keys(a), ...Object.keys(b)])].filter(
-        (key) => key !== 'at' && key !== 'size' && JSON.stringify(a[key]) !== JSON.stringify(b[key]),
-      )
-      if (fields.length)
-        rows.push({
-          what,
-          mine: fields.map((key) => brief(a[key])).join(', '),
-          theirs: fields.map((key) => brief(b[key])).join(', '),
-        })
-    }
+  const whole = (what: string, a: string, b: string): void =>
+    void rows.push({ what, mine: ['', a, ''], theirs: ['', b, ''] })
+  for (const { name, how, fields } of diff.blocks) {
+    if (how !== 'changed') whole(name, how === 'added' ? 'Exists' : 'Deleted', how === 'added' ? 'Deleted' : 'Exists')
+    for (const field of fields) rows.push({ what: `${name}, ${fieldWords(field.path)}`, ...cutBoth(field) })
   }
-  if (JSON.stringify(mine.edges) !== JSON.stringify(theirs.edges))
-    rows.push({ what: 'Connections', mine: String(mine.edges.length), theirs: String(theirs.edges.length) })
-  for (const key of ['name', 'description', 'variables', 'settings', 'input', 'notes'] as const) {
-    if (JSON.stringify(mine[key]) !== JSON.stringify(theirs[key]))
-      rows.push({ what: wordsOf(key), mine: brief(mine[key]), theirs: brief(theirs[key]) })
-  }
+  if (diff.edges.length) whole('Connections', String(mine.edges.length), String(theirs.edges.length))
+  for (const field of diff.fields) rows.push({ what: wordsOf(fieldWords(field.path)), ...cutBoth(field) })
+  if (JSON.stringify(mine.notes) !== JSON.stringify(theirs.notes))
+    rows.push({ what: 'Notes', ...cutBoth({ before: theirs.notes as Json, after: mine.notes as Json }) })
   return rows
 }
 
-function brief(value: unknown): string {
-  const text = typeof value === 'string' ? value : (JSON.stringify(value) ?? 'nothing')
-  return text.length > 80 ? `${text.slice(0, 80)}…` : text
+/** `params.cases.0.when` -> `cases 1 when`. */
+function fieldWords(path: string): string {
+  const parts = path.split('.').filter((part) => part !== 'params')
+  return parts.map((part) => (/^\d+$/.test(part) ? String(Number(part) + 1) : wordsOf(part).toLowerCase())).join(' ')
+}
+
+/** Characters that are shown before the first difference, and of the difference itself. */
+const BEFORE = 24
+const SHOWN = 90
+
+function cutBoth({ before, after }: { before: Json | undefined; after: Json | undefined }): Omit<Difference, 'what'> {
+  const [theirs, mine] = [textOf(before), textOf(after)]
+  let start = 0
+  while (start < mine.length && start < theirs.length && mine[start] === theirs[start]) start++
+  let end = 0
+  while (end < Math.min(mine.length, theirs.length) - start && mine.at(-1 - end) === theirs.at(-1 - end)) end++
+  const cut = (text: string): Cut => {
+    const from = Math.max(0, start - BEFORE)
+    const different = text.slice(start, text.length - end)
+    const more = text.slice(text.length - end)
+    return [
+      (from ? '…' : '') + text.slice(from, start),
+      different.length > SHOWN ? `${different.slice(0, SHOWN)}…` : different,
+      different.length > SHOWN ? '' : more.length > BEFORE ? `${more.slice(0, BEFORE)}…` : more,
+    ]
+  }
+  return { mine: cut(mine), theirs: cut(theirs) }
+}
+
+const textOf = (value: Json | undefined): string =>
+  typeof value === 'string' ? value : value === undefined ? 'nothing' : JSON.stringify(value)
+
+function Text({ cut: [before, different, after] }: { cut: Cut }): ReactElement {
+  return (
+    <>
+      {before}
+      <mark>{different}</mark>
+      {after}
+    </>
+  )
 }

@@ -1,15 +1,14 @@
 // Everything the command palette offers: what the canvas can do (with its key), blocks to go to, pages, themes.
 
 import { canTurn, runCommand, type CanvasMode } from '../../canvas/commands'
-import { focusNode, reveal } from '../../actions/view'
-import { sizeOf } from '../../geometry/size'
+import { goTo } from '../../canvas/walk'
 import { sentenceText } from '../../canvas/sentence'
 import { KEYS, keyText, type KeyId } from '../../keys'
 import { navigate } from '../../ui/navigation'
 import { docStore, specsOf } from '../../state/doc'
-import { absoluteAt, nameOf, readingOrder } from '../../document/document'
+import { nameOf, readingOrder } from '../../document/document'
 import { runStore } from '../../state/live'
-import { select, uiStore, type Theme } from '../../state/ui'
+import { uiStore, type Theme } from '../../state/ui'
 import { iconOf, type IconName } from '../../ui/icons'
 import { exportJson } from '../../actions/files'
 
@@ -84,9 +83,7 @@ function blocks(mode: CanvasMode): CommandItem[] {
       detail: spec?.title ?? block.type,
       words: `${id} ${sentenceText(block, spec)}`,
       run: () => {
-        select({ blocks: [id] })
-        reveal(absoluteAt(doc, id), sizeOf(block, spec))
-        focusNode(id)
+        goTo(doc, specs, id)
       },
     }
   })

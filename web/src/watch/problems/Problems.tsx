@@ -10,7 +10,7 @@ import { EmptyState } from '../../ui/EmptyState'
 import { Icon, iconOf } from '../../ui/icons'
 import { sentence } from '../../ui/words'
 import { placedFindings } from '../../forms/fields/scope'
-import { goTo, placeOfFinding } from './places'
+import { goToFinding, placeOfFinding } from '../../actions/findings'
 import './problems.css'
 
 export default function Problems(): ReactElement {
@@ -55,7 +55,7 @@ export default function Problems(): ReactElement {
               className="problem"
               data-severity={each.severity}
               data-testid={`problem-${i}`}
-              onClick={() => goTo(doc, each, specs)}
+              onClick={() => goToFinding(doc, each, specs)}
             >
               <Icon name={each.severity === 'error' ? 'failed' : 'warning'} label={each.severity} />
               <span className="problem__place">

@@ -18,7 +18,7 @@ import { routeTitle } from '../../document/document'
 import { isLoading, runStore } from '../../state/live'
 import { firstError, pathFor, usedText, type BlockStatus, type NodeState, type StepState } from '../../run'
 import { STEP_ICONS } from '../../ui/steps'
-import { setIter, uiStore } from '../../state/ui'
+import { setIter, uiStore, showStep } from '../../state/ui'
 import { EmptyState } from '../../ui/EmptyState'
 import { Icon, iconOf } from '../../ui/icons'
 import { Status } from '../../ui/status'
@@ -93,7 +93,10 @@ export default function Trace(): ReactElement {
   const choose = (row: TraceRow): void => {
     setActive(row.id)
     if (row.node) return selectNode(row.node)
-    if (row.step) return selectNode({ block: row.block, path: row.path })
+    if (row.step) {
+      selectNode({ block: row.block, path: row.path })
+      return showStep(row.step.n)
+    }
     selectNode({ block: row.block, path: row.scope!.path.slice(0, Math.max(0, row.path.lastIndexOf('/'))) })
     setIter(row.block, row.scope!.index)
   }

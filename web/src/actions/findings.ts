@@ -1,10 +1,12 @@
 // Where a finding is, in words, and how to get there.
 
-import type { Diagnostic } from '../../api/schemas'
-import type { Document } from '../../api/types'
-import { indexOf, nameOf, type Specs } from '../../document/document'
-import { showFindings } from '../../state/calm'
-import { select, uiStore } from '../../state/ui'
+import type { Diagnostic } from '../api/schemas'
+import type { Document } from '../api/types'
+import { absoluteAt, indexOf, nameOf, type Specs } from '../document/document'
+import { showFindings } from '../state/calm'
+import { sizeOf } from '../geometry/size'
+import { select, uiStore } from '../state/ui'
+import { lookAt, markFound } from './view'
 
 export interface FoundPlace {
   block: string | null
@@ -44,11 +46,15 @@ export function placeOfFinding(doc: Document, finding: Diagnostic, specs: Specs)
 }
 
 /** Show what a finding is about: select it, open its settings, and put the focus into the field. */
-export function goTo(doc: Document, finding: Diagnostic, specs: Specs): void {
+export function goToFinding(doc: Document, finding: Diagnostic, specs: Specs): void {
   const { block, edge } = placeOfFinding(doc, finding, specs)
   if (block) showFindings(block)
   select(block ? { blocks: [block] } : edge ? { edges: [edge] } : {})
   uiStore.setState({ tab: 'config' })
+  if (block) {
+    lookAt(absoluteAt(doc, block), sizeOf(doc.blocks[block]!, specs.get(doc.blocks[block]!.type)))
+    markFound(block)
+  }
   const parts = pointerParts(finding.pointer)
   const path = parts.slice(!block ? 0 : parts[2] === 'params' ? 3 : 2)
   // The panel is drawn first, then its fields.
