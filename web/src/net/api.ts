@@ -151,6 +151,8 @@ export const api = {
       answer(is.EventPage),
       signal,
     ),
+  /** What differs between two runs; only times and ids may. */
+  diff: (a: string, b: string) => get(`/api/runs/${enc(a)}/diff/${enc(b)}`, answer(is.RunDiff)),
   /** The document a run was made from; null when the server has it no more. */
   runDocument: async (run: RunView): Promise<Document | null> => {
     try {
