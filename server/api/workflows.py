@@ -94,7 +94,7 @@ class CardPage(Struct, frozen=True):
 class LoomQuery(Struct, frozen=True):
     since: Since | None = None
     until: Until | None = None
-    limit: Annotated[int, Meta(ge=1, le=RUNS_MAX, description="The last so many runs.")] = RUNS_MAX
+    limit: Annotated[int, Meta(ge=1, le=RUNS_MAX, description="The number of runs, the newest ones.")] = RUNS_MAX
 
 
 class CardsQuery(Struct, frozen=True):
@@ -236,7 +236,7 @@ async def list_all(call: Call) -> WorkflowPage:
 
 @route("GET", "/api/workflows/{name}/loom", "Its last runs in one picture", needs="viewer")
 async def loom(call: Call, name: str, query: LoomQuery) -> Loom:
-    """What each block did in each of the last runs. Empty for a workflow without runs, or that does not exist."""
+    """Return the executions, times and exits of each block in each of the last runs. Empty without runs."""
     return await call.engine.loom.of(name, query.since, query.until, query.limit)
 
 
