@@ -28,6 +28,7 @@ from executor.kernel.values.files import Files
 if TYPE_CHECKING:
     from executor.blocks.http.client import GuardedClient
     from executor.blocks.sandbox.sandbox import Sandbox
+    from executor.blocks.types.registry import Registry
     from executor.kernel.handler.base import Context
 
 
@@ -82,8 +83,8 @@ class Services:
     `model_keys`: for `endpoints` alone. `base_url` is where this server is reached, for links. `kubernetes`: the
     namespaces in which `job` blocks may create Jobs. `endpoints`: the servers of language models that `models` reaches.
     `tool_servers` calls MCP servers. `sqlite_folders` have the files that `sql` blocks may open, except `own_database`.
-    `secrets_command` is called for secrets that are not stored. `files`: of the engine, which sets it. `tracing`: of a
-    process that exports traces."""
+    `secrets_command` is called for secrets that are not stored. `files` and `registry`: of the engine, which sets them.
+    `tracing`: of a process that exports traces."""
 
     sandbox: Sandbox
     http: GuardedClient
@@ -100,6 +101,7 @@ class Services:
     runners: Runners = field(default_factory=Runners)
     limits: RunLimits = field(default_factory=RunLimits)
     files: Files | None = None
+    registry: Registry | None = None
     endpoints: Endpoints = field(default_factory=Endpoints)
     models: ModelClient = field(init=False)
     tool_servers: ToolClient = field(init=False)

@@ -7,6 +7,7 @@ from typing import Annotated
 
 from msgspec import Meta, Struct, field
 
+from executor.blocks.llm.client import Offer
 from executor.errors import BadRequest
 from executor.kernel.store.topics.usage import By
 from executor.service.views import SpentView, UsageView
@@ -45,6 +46,13 @@ class UsagePage(Struct, frozen=True):
     items: list[SpentView]
 
 
+class Models(Struct, frozen=True):
+    """The endpoints of language models that blocks can ask, those that can be asked at once first. Models whose prices
+    are not known are not listed; they can be named all the same."""
+
+    endpoints: list[Offer]
+
+
 def usage_page(first: str, to: str, by: By, workflow: str | None, found: UsageView) -> UsagePage:
     return UsagePage(first, to, by, workflow, found.currency, found.prices, found.total, found.items)
 
@@ -59,6 +67,12 @@ async def show(call: Call, query: UsageQuery) -> UsagePage:
     asked = _day("from", query.first), _day("to", query.to)
     first, last, found = await call.engine.usage.between(*asked, by=query.by, workflow=query.workflow)
     return usage_page(first.isoformat(), last.isoformat(), query.by, query.workflow, found)
+
+
+@route("GET", "/api/models", "List language models", needs="editor")
+async def models(call: Call) -> Models:
+    """The endpoints of this server, and their models with known prices in US dollars for a million tokens."""
+    return Models(await call.engine.usage.models())
 
 
 def _day(name: str, text: str | None) -> date | None:

@@ -134,6 +134,7 @@ class MemoryHead(TypedDict): workflow: str; scope: str; key: str; turns: int; by
 class MemoryList(TypedDict): conversations: list[MemoryHead]
 class MemoryTurns(TypedDict): turns: list[TurnView]
 class MigrateAnswer(TypedDict): run: str; version: int; plan_hash: str; moved: bool
+class Models(TypedDict): endpoints: list[Offer]
 class NodeDiff(TypedDict): key: str; a: NodeHead; b: NodeHead; output: list[ValueDiff]; more: bool
 class NodeHead(TypedDict): status: str; attempt: int; route: str | None; error: str | None
 class NodeReplay(TypedDict):
@@ -157,6 +158,7 @@ class NodeView(TypedDict):
 class NotificationView(TypedDict):
     channel: str; to: str; status: str; attempts: int; due_at_ms: NotRequired[int | None]
     settled_at_ms: NotRequired[int | None]; error: NotRequired[str | None]
+class Offer(TypedDict): name: str; host: str; ready: bool; models: list[Priced]
 class Offered(TypedDict): id: str; method: str; path: str; title: str; tag: str | None; problem: str | None
 class OfferedTool(TypedDict): name: str; description: str; reads: bool
 class OpenApiImported(TypedDict): operations: list[Offered]; connector: dict[str, Any] | None
@@ -164,6 +166,7 @@ class OpenContainer(TypedDict): key: str; kind: str; count: int; opened: int; cl
 class OpenScope(TypedDict): path: str; undecided: int; dead: bool
 class OpenWait(TypedDict): key: str; attempt: int; kind: str; due_ms: int | None; on_expire: str
 class ParentView(TypedDict): run: str; key: str
+class Priced(TypedDict): name: str; input: float; output: float
 class ProcessStats(TypedDict):
     worker: str; runs_active: int; attempts_active: int; runs_started: int; runs_ended: dict[str, int]; commits: int
     changes: int; write_retries: int; event_streams: int; event_loop_lag_ms: float; blocks: list[BlockStats]

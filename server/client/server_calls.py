@@ -315,7 +315,11 @@ class ServerCalls:
     def delete_memory(self, key: str, *, workflow: str = "", scope: str = "") -> Call[answers.MemoryForgotten]:
         """Delete the turns of one conversation. Returns how many there were."""
 
-    # `/api/usage`
+    # `/api/usage`, `/api/models`
+
+    @route("GET", "/api/models")
+    def models(self) -> Call[answers.Models]:
+        """List the endpoints of language models, and their models with known prices."""
 
     @route("GET", "/api/usage")
     def usage(

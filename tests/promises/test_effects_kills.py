@@ -74,13 +74,16 @@ def document(url: str) -> dict[str, Any]:
     named = {"method": "POST", "url": f"{url}/post-again", "body": {}, "idempotency_header": "X-Request-Token"}
     blocks["post-again"] = {"type": "http", "params": named}
     tool = {"name": "pay", "block": "http", "params": {"url": f"{url}/pay", "method": "POST"}}
-    blocks["agent"] = {"type": "agent", "params": {"model": "dev:m", "prompt": "Pay", "tools": [tool]}}
+    # As a block it is recognized by its checkpoint; an agent's calls have none, so it is not sent again unasked.
+    told = connector("slack", WRITES["slack"], url, "tell")
+    tell = {"name": "tell", "block": told["type"], "params": told["params"]}
+    blocks["agent"] = {"type": "agent", "params": {"model": "dev:m", "prompt": "Pay", "tools": [tool, tell]}}
     edges = [{"source": "start", "target": name} for name in blocks]
     return {"format": "weft/1", "name": "writes", "blocks": {"start": {"type": "start"}, **blocks}, "edges": edges}
 
 
 RULES: list[dict[str, Any]] = [
-    {"when": {"round": 0}, "calls": [{"name": "pay", "arguments": {}}]},
+    {"when": {"round": 0}, "calls": [{"name": name, "arguments": {}} for name in ("pay", "tell")]},
     {"when": {"round": 1}, "text": "Done"},
 ]
 
@@ -97,7 +100,7 @@ async def test_no_effect_is_repeated_without_a_question(tmp_path: Path) -> None:
             return process
 
         asked = document(server.url)
-        names = [*WRITES, *(f"{name}-again" for name in HARMLESS), "post", "post-again", "pay"]
+        names = [*WRITES, *(f"{name}-again" for name in HARMLESS), "post", "post-again", "pay", "tell"]
         first = await started()
         try:
             async with httpx.AsyncClient(base_url=first.url, timeout=60) as client:

@@ -14,6 +14,7 @@ from typing import Final
 
 import orjson
 from msgspec import Struct
+from msgspec.json import decode
 
 from compiler.catalog import CONNECTOR
 from compiler.plan import Plan
@@ -99,12 +100,19 @@ class StoredConnectors:
         if needed is None:
             if len(self._needed) >= PLANS_MAX:
                 self._needed.clear()
-            needed = self._needed[plan.hash] = self._may_be_stored(node.type for node in plan.nodes)
+            needed = self._needed[plan.hash] = self._may_be_stored(_types(plan))
         if needed:
             await self.refresh()
 
     def _may_be_stored(self, types: Iterable[str]) -> bool:
         return any(type.startswith(CONNECTOR) and not self._registry.is_fixed(type) for type in types)
+
+
+def _types(plan: Plan) -> Iterator[str]:
+    for node in plan.nodes:
+        yield node.type
+        tools = decode(node.params).get("tools") if node.type == "agent" else None
+        yield from (str(tool.get("block")) for tool in tools or () if isinstance(tool, dict))
 
 
 def _read(row: ConnectorRow) -> Connector | None:

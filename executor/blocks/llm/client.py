@@ -11,6 +11,9 @@ from importlib import import_module
 from importlib.util import find_spec
 from threading import Thread
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from msgspec import Struct
 
 from executor.blocks.http.client import GuardedClient
 from executor.blocks.llm.base import Conversation, OnDelta, Reply
@@ -25,6 +28,23 @@ if TYPE_CHECKING:
 REPLIES_MAX = 50  # per process at the same time; further ones wait
 WITH_FILES_MAX = 8  # those among them that have files in memory
 _PROVIDER = "executor.blocks.llm.provider"
+
+
+class Priced(Struct, frozen=True):
+    """A model, and its price in US dollars for a million tokens of input and of output."""
+
+    name: str
+    input: float
+    output: float
+
+
+class Offer(Struct, frozen=True):
+    """An endpoint of models. `ready`: it needs no key, or the server has it."""
+
+    name: str
+    host: str
+    ready: bool
+    models: list[Priced]
 
 
 class ModelClient:
@@ -81,6 +101,20 @@ class ModelClient:
         """Close all connections."""
         if self._provider is not None:
             await self._provider.close()
+
+    def offered(self) -> list[Offer]:
+        """Return the endpoints with their models that are known, those that can be asked first. Blocks."""
+        listed = import_module("executor.blocks.llm.prices").listed if find_spec("genai_prices") else lambda _: []
+        offers = [
+            Offer(
+                endpoint.name,
+                urlsplit(endpoint.url).hostname or "",
+                not endpoint.key_required or bool(self._env.get(endpoint.key_name)),
+                [Priced(*(name, float(input), float(output))) for name, input, output in listed(endpoint)],
+            )
+            for endpoint in self.endpoints.all()
+        ]
+        return sorted(offers, key=lambda offer: (not offer.ready, offer.name))
 
     def _key(self, endpoint: Endpoint, conversation: Conversation) -> str | None:
         if conversation.credential is not None:

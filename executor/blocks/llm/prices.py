@@ -5,10 +5,11 @@ model in neither has no price, which is not a price of 0.
 
 from __future__ import annotations
 
-from datetime import date
+from datetime import UTC, date, datetime
 from decimal import Decimal
 from functools import cache
 from importlib.metadata import version
+from typing import Any
 
 from genai_prices import Usage as TheirUsage
 from genai_prices.data_snapshot import get_snapshot
@@ -67,3 +68,19 @@ def _start_dates() -> list[date]:
                 if isinstance(price.constraint, StartDateConstraint):
                     found.append(price.constraint.start_date)
     return found
+
+
+def listed(endpoint: Endpoint) -> list[tuple[str, Decimal, Decimal]]:
+    """Return the models of an endpoint whose prices are known: name, US dollars for a million tokens of input and of
+    output. First those of the operator, then those of the table."""
+    own = [(name, price.input, price.output) for name, price in endpoint.prices.items() if name]
+    found: list[tuple[str, Decimal, Decimal]] = []
+    for provider in get_snapshot().providers:
+        if provider.id != endpoint.name or endpoint.name not in ("openai", "anthropic"):
+            continue
+        for model in provider.models:
+            prices = model.get_prices(datetime.now(UTC))
+            amounts: list[Any] = [getattr(part, "base", part) for part in (prices.input_mtok, prices.output_mtok)]
+            if all(amounts) and model.id not in endpoint.prices and not str(model.description).startswith("Retired"):
+                found.append((model.id, amounts[0], amounts[1]))
+    return [*own, *reversed(found)]  # the table is sorted by name: newer ones come last

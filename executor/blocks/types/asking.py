@@ -143,7 +143,10 @@ class ModelParams(TypedParams):
     """Params that choose and set up the model."""
 
     model: str | None = param(
-        "Model", "<endpoint>:<model>, such as openai:gpt-5-mini or anthropic:claude-sonnet-4-6.", pattern=FILLED
+        "Model",
+        "<endpoint>:<model>, such as openai:gpt-5-mini. The key of an endpoint is set on the server, as "
+        "WEFT_SECRET_OPENAI_API_KEY, or is a connection of the block.",
+        pattern=FILLED,
     )
     files: Any = FILES
     connection: str | None = changed(

@@ -7,7 +7,7 @@ import time
 from typing import Any, Final
 
 from compiler.catalog import BlockSpec, Finding, Params
-from compiler.references import find
+from compiler.references import Found, find
 from executor.blocks.databases.databases import POSTGRES
 from executor.blocks.databases.rows import ROWS_MAX, Answer, Login, Query
 from executor.blocks.databases.statement import names
@@ -59,7 +59,7 @@ def _check_query(params: Params) -> tuple[Finding, ...]:
     if not isinstance(query, str):
         return ()
     for found in find(query):
-        if found.env or _REFERENCE.fullmatch(found.text):
+        if refers(found):
             message = f"The query contains the reference {query[found.start : found.end][:100]}."
             hint = "Add a parameter with this value and write :name in the query. Values are never put into its text."
             return (Finding("param_invalid", "/query", message, hint),)
@@ -69,6 +69,11 @@ def _check_query(params: Params) -> tuple[Finding, ...]:
         message = f"The query uses :{missing[0]}, which is not a parameter."
         return (Finding("param_invalid", "/parameters", message, f"Add {missing[0]!r} to the parameters."),)
     return ()
+
+
+def refers(found: Found) -> bool:
+    """Return whether it was meant as a reference, in a text in which `a <b and c> d` is a comparison."""
+    return found.env or _REFERENCE.fullmatch(found.text) is not None
 
 
 class _Params(TypedParams):

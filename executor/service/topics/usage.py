@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from datetime import UTC, date, datetime, timedelta
 from typing import Final
 
+from executor.blocks.llm.client import Offer
 from executor.errors import BadRequest
 from executor.kernel.store.topics.load import DatabaseLoad
 from executor.kernel.store.topics.usage import By, Spent, UsageSum
@@ -39,6 +40,10 @@ class Usage(Topic):
             raise BadRequest(f"at most {DAYS_MAX} days can be asked for at once", code="usage_days")
         sums = await self._store.usage_between(day_number(first), day_number(last), by, workflow)
         return first, last, usage_view(sums, by_day=by == "day")
+
+    async def models(self) -> list[Offer]:
+        """List the endpoints of models, and the models whose prices are known."""
+        return await asyncio.to_thread(self._parts.services.models.offered)
 
 
 class Load(Topic):

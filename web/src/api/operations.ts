@@ -48,13 +48,13 @@ import type {
   KeepRequest,
   KeptRuns,
   KeptView,
-  Loom,
   Me,
   MemoryForgotten,
   MemoryList,
   MemoryTurns,
   MigrateAnswer,
   MigrateRequest,
+  Models,
   NodeShown,
   OpenApiImport,
   OpenApiImported,
@@ -147,13 +147,6 @@ export interface Operations {
     query: Record<never, never>
     body: undefined
     answer: WorkflowPage
-  }
-  /** Its last runs in one picture. */
-  'GET /api/workflows/{name}/loom': {
-    path: { name: string }
-    query: { since?: number; until?: number; limit?: number }
-    body: undefined
-    answer: Loom
   }
   /** Workflows as cards. */
   'GET /api/cards': {
@@ -707,6 +700,13 @@ export interface Operations {
     query: { from?: string; to?: string; workflow?: string; by?: 'day' | 'workflow' | 'model' }
     body: undefined
     answer: UsagePage
+  }
+  /** List language models. */
+  'GET /api/models': {
+    path: Record<never, never>
+    query: Record<never, never>
+    body: undefined
+    answer: Models
   }
   /** List connections. */
   'GET /api/connections': {

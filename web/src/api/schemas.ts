@@ -709,32 +709,6 @@ export interface LastRun {
   finished_at_ms: number | null
 }
 
-/** The runs, oldest first. `complete`: False if the time for one request did not suffice: ask again for all. */
-export interface Loom {
-  blocks: string[]
-  handles: string[]
-  runs: LoomRun[]
-  complete: boolean
-}
-
-/** One run. Blocks are numbers in `Loom.blocks`. `uses`: [block, executions, failed, open, milliseconds in all] of
- * each block that began. `exits`: [block, handle, times], the handle as a number in `Loom.handles`. `cells`: for
- * iterations and branches [container, state, milliseconds], the state 0 (succeeded), 1 (failed) or 2 (open), in the
- * order in which they began. `cut`: there are more events than were read. */
-export interface LoomRun {
-  id: string
-  status: string
-  created_at_ms: number
-  version?: number | null
-  finished_at_ms?: number | null
-  key?: string | null
-  error?: string | null
-  uses?: number[][]
-  exits?: number[][]
-  cells?: number[][]
-  cut?: boolean
-}
-
 /** An answer: either `result` or `error`. */
 export interface McpAnswer {
   jsonrpc: string
@@ -804,6 +778,12 @@ export interface MigrateAnswer {
 /** POST /api/runs/{id}/migrate. `version` of the same workflow. */
 export interface MigrateRequest {
   version: number
+}
+
+/** The endpoints of language models that blocks can ask, those that can be asked at once first. Models whose prices
+ * are not known are not listed; they can be named all the same. */
+export interface Models {
+  endpoints: Offer[]
 }
 
 /** `output` has at most VALUES_MAX differences; `more`: there are others. */
@@ -917,6 +897,14 @@ export interface NotificationView {
   error?: string | null
 }
 
+/** An endpoint of models. `ready`: it needs no key, or the server has it. */
+export interface Offer {
+  name: string
+  host: string
+  ready: boolean
+  models: Priced[]
+}
+
 /** One operation of a description. `problem`: why it cannot be used. */
 export interface Offered {
   id: string
@@ -980,6 +968,13 @@ export interface OpenWait {
 export interface ParentView {
   run: string
   key: string
+}
+
+/** A model, and its price in US dollars for a million tokens of input and of output. */
+export interface Priced {
+  name: string
+  input: number
+  output: number
 }
 
 /** A refusal, RFC 9457. More members by code. */

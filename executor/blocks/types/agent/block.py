@@ -13,8 +13,11 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any, Final, cast
 
+from msgspec.json import decode
+
 from compiler.catalog import BlockSpec
 from executor.blocks.llm.base import Message, OutputMode, OutputSpec, Reply, ToolCall
+from executor.blocks.services import services_of
 from executor.blocks.types.agent.calls import (
     call_block,
     child_of,
@@ -76,7 +79,9 @@ class _Run:
     def __init__(self, ctx: Context) -> None:
         self._ctx = ctx
         self._params = params = AgentParams({name: value for name, value in ctx.params.items() if name != "tools"})
-        self._tools = read_tools(ctx.params.get("tools"))
+        self._tools = read_tools(
+            ctx.params.get("tools"), services_of(ctx).registry, decode(ctx.own.node.params).get("tools")
+        )
         self._messages = _messages(params)
         self._memory = read_memory(ctx.params)
         self._question = next(message.text for message in reversed(self._messages) if message.role == "user")

@@ -2,12 +2,13 @@
 
 In the params of a block `{{name}}` is the argument of that name: its value if the text is nothing else, its text inside
 of another one. It is encoded for that text: in a URL it is one part of a path or of a query and nothing more, in JSON
-it stays in its string (`executor.kernel.values.places`).
+it stays in its string (`executor.kernel.values.places`). The model fills in the fields of an operation of a connector
+and the parameters of a query, and never what is asked, by which credential; the code of a function has the arguments as
+a value, in `args`.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final, cast
 from urllib.parse import quote
@@ -16,12 +17,13 @@ from msgspec.structs import replace
 
 from compiler.catalog import may_repeat
 from executor.blocks.http.binding import using
+from executor.blocks.types.agent.condition import NAME as ARGS
 from executor.blocks.types.agent.condition import is_asked
-from executor.blocks.types.agent.tools import BLOCKS, Tool
+from executor.blocks.types.agent.tools import PLACE, Tool, takes_arguments
 from executor.blocks.types.params import invalid
 from executor.errors import BadRequest, BlockError
 from executor.kernel.core.events import StepEffect
-from executor.kernel.handler.base import Access, ChildRequest, Context, Done, Steps, Suspend
+from executor.kernel.handler.base import Access, Block, ChildRequest, Context, Done, Steps, Suspend
 from executor.kernel.values.payload import Bound, render
 from executor.kernel.values.places import fill, form_of
 from executor.kernel.values.schema import violations
@@ -30,7 +32,6 @@ if TYPE_CHECKING:
     from executor.kernel.store.run_rows import NewRun
 
 RESULT_MAX: Final = 256 * 1024  # characters of a result that the model gets
-_PLACE = re.compile(r"\{\{\s*([A-Za-z_][A-Za-z0-9_-]*)\s*\}\}")
 
 
 def problem_with(ctx: Context, tool: Tool, arguments: Mapping[str, Any]) -> str | None:
@@ -48,7 +49,7 @@ async def needs_approval(ctx: Context, tool: Tool, arguments: Mapping[str, Any])
     if tool.given.approve == "write":
         if tool.remote is not None:
             return not tool.remote.reads
-        return tool.given.block is None or _writes(tool.given.block, params_of(tool, arguments))
+        return tool.block is None or _writes(tool.block, params_of(tool, arguments))
     if tool.given.approve != "if":
         return tool.given.approve == "always"
     condition = tool.given.approve_if
@@ -61,9 +62,9 @@ async def needs_approval(ctx: Context, tool: Tool, arguments: Mapping[str, Any])
     return bool(await ctx.step("step", f"approve {tool.name}?", arguments, work, effect="none"))
 
 
-def _writes(block: str, params: Mapping[str, Any]) -> bool:
+def _writes(block: Block, params: Mapping[str, Any]) -> bool:
     """Return True if this call changes something outside. A run counts as such, because its effects are not known."""
-    spec = BLOCKS[block].spec
+    spec = block.spec
     return spec.effect == "write" and not (spec.only_reads is not None and spec.only_reads(params))
 
 
@@ -101,8 +102,11 @@ def effect_of(tool: Tool, params: Mapping[str, Any]) -> StepEffect:
         return "read"
     if tool.remote is not None:
         return "read" if tool.remote.reads else "write"
-    assert tool.given.block is not None
-    return "read" if may_repeat(BLOCKS[tool.given.block].spec, params) else "write"
+    assert tool.block is not None
+    spec = tool.block.spec
+    if spec.category == "connector":  # it recognizes its lost requests by a checkpoint, which a tool does not have
+        return "write" if _writes(tool.block, params) else "read"
+    return "read" if may_repeat(spec, params) else "write"
 
 
 class _ToolCall:
@@ -118,6 +122,9 @@ class _ToolCall:
 
     def emit(self, text: str) -> None: ...
 
+    async def checkpoint(self, value: Any) -> None:
+        """Keep nothing: the checkpoint is the agent's, and its calls share it."""
+
     def steps(self) -> Steps:
         raise BlockError("blocks of this type have no steps", code="steps_not_available", retryable=False)
 
@@ -127,11 +134,11 @@ class _ToolCall:
 
 async def call_block(ctx: Context, tool: Tool, params: dict[str, Any], call: str) -> Any:
     """Return the output of the block. `call` identifies the call of the agent. Raises BlockError."""
-    assert tool.given.block is not None
-    own = cast(Access, _ToolCall(ctx.own, tool.given.block, call))
+    assert tool.block is not None
+    own = cast(Access, _ToolCall(ctx.own, tool.block.spec.type, call))
     inner = replace(ctx, own=own, params=params, last_checkpoint=None, steps=None)
     with using(params):
-        outcome = await BLOCKS[tool.given.block].run(inner)
+        outcome = await tool.block.run(inner)
     assert isinstance(outcome, Done)
     return outcome.output
 
@@ -148,15 +155,25 @@ async def child_of(ctx: Context, tool: Tool, arguments: Mapping[str, Any]) -> Su
 def params_of(tool: Tool, arguments: Mapping[str, Any]) -> dict[str, Any]:
     """Return the params of the block for this call. A text is one mail address here, whatever is in it: which of its
     commas the author wrote is not known. Several are a list."""
-    assert tool.given.block is not None
-    found: dict[str, Any] = filled(
-        (tool.given.params or {}), arguments, media_type=_media_type(tool.given.params or {})
-    )
-    for pointer in BLOCKS[tool.given.block].spec.addresses:
+    assert tool.block is not None
+    spec, given = tool.block.spec, tool.given.params or {}
+    if spec.type == "function":
+        code = given.get("code")
+        return {**given, "code": Bound(_with_args(code, given.get("language")), {ARGS: dict(arguments)})}
+    places = {name: value for name, value in given.items() if takes_arguments(spec.type, name)}
+    found: dict[str, Any] = given | filled(places, arguments, media_type=_media_type(given))
+    for pointer in spec.addresses:
         name = pointer.removeprefix("/")
         if isinstance(found.get(name), str) and found[name]:
             found[name] = [found[name]]
     return found
+
+
+def _with_args(code: Any, language: Any) -> str:
+    if not isinstance(code, str):
+        raise invalid("the code of the tool must be a program")
+    args = 'args = __v["\\u0000args"]'
+    return f"{args}\n{code}" if language == "python" else f"const {args}; {code}"
 
 
 def filled(value: Any, arguments: Mapping[str, Any], path: tuple[str, ...] = (), media_type: str | None = None) -> Any:
@@ -168,13 +185,13 @@ def filled(value: Any, arguments: Mapping[str, Any], path: tuple[str, ...] = (),
         return [filled(inner, arguments, path, media_type) for inner in value]
     if not isinstance(value, str):
         return value
-    whole = _PLACE.fullmatch(value.strip())
+    whole = PLACE.fullmatch(value.strip())
     if whole is not None:
         return arguments.get(whole[1])
     if path == ("url",):
-        return _PLACE.sub(lambda place: _in_url(arguments.get(place[1])), value)
-    form = form_of(value, _PLACE, media_type if path == ("body",) else None)
-    return fill(value, _PLACE, lambda place: arguments.get(place[1]), form)
+        return PLACE.sub(lambda place: _in_url(arguments.get(place[1])), value)
+    form = form_of(value, PLACE, media_type if path == ("body",) else None)
+    return fill(value, PLACE, lambda place: arguments.get(place[1]), form)
 
 
 def _in_url(value: Any) -> str:

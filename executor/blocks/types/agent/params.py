@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, Final
 
+from msgspec.structs import replace
+
 from compiler.catalog import Finding, Params
+from compiler.references import find
 from executor.blocks.types.agent.memory import MemoryParams
-from executor.blocks.types.agent.tools import ToolParams
+from executor.blocks.types.agent.tools import BLOCKS, PLACE, ToolParams, takes_arguments
 from executor.blocks.types.asking import FILES, SPENT, ModelParams
 from executor.blocks.types.params import changed, listed, param, repeated, schema_problem
+from executor.blocks.types.sql import refers
 
 MEMORY: Final[dict[str, Any]] = {
     "type": "object",
@@ -73,12 +78,38 @@ def check(params: Params) -> tuple[Finding, ...]:
         elif len(kinds) > 1:
             message = "A tool has one of workflow, block and MCP server."
             found.append(Finding("param_invalid", f"/tools/{at}/{kinds[1]}", message))
+        if kinds == ["block"]:
+            found += _of_block(tool, f"/tools/{at}/params")
         if tool.get("approve") == "if" and tool.get("approve_if") in (None, ""):
             found.append(Finding("required", f"/tools/{at}/approve_if", "The condition of the approval is required."))
     found += repeated(params, "tools", "name", "tool")
     if (problem := schema_problem(params.get("output_schema"))) is not None:
         found.append(Finding("param_invalid", "/output_schema", f"It is not a JSON Schema: {problem}"))
     return tuple(found)
+
+
+def _of_block(tool: Params, at: str) -> Iterator[Finding]:
+    """Yield what is wrong with the params of a block. Those of a connector are checked when it is called."""
+    params = tool.get("params") or {}
+    if not isinstance(params, dict):
+        return
+    for name, value in params.items():
+        if not takes_arguments(tool["block"], name) and PLACE.search(str(value)):
+            hint = "Write :name there, and give the parameter of that name {{name}}." if name == "query" else ""
+            yield Finding("param_invalid", f"{at}/{name}", "The model cannot fill in this parameter.", hint)
+    code = params.get("code")
+    if tool["block"] == "function" and isinstance(code, str) and any(refers(found) for found in find(code)):
+        hint = "The code has its arguments in args. Use text + text in place of ${name}."
+        yield Finding("param_invalid", f"{at}/code", "The code of a tool cannot contain references.", hint)
+    block = BLOCKS.get(tool["block"])
+    if block is None:
+        return
+    for name in block.spec.params.get("required", ()):
+        if params.get(name) in (None, ""):
+            title = block.spec.params["properties"][name]["title"]
+            yield Finding("required", f"{at}/{name}", f"{title} is required.")
+    for finding in block.spec.check(params) if block.spec.check else ():
+        yield replace(finding, pointer=f"{at}{finding.pointer}")
 
 
 def output_from(params: Params) -> dict[str, Any]:

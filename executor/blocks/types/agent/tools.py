@@ -9,18 +9,24 @@ from typing import Any, Final
 
 from msgspec import Struct
 
+from compiler.catalog import CONNECTOR
+from executor.blocks.connectors.document import RESERVED
 from executor.blocks.llm.base import ToolSpec
 from executor.blocks.mcp.base import ServerTool, ToolServer
-from executor.blocks.types import email, http
+from executor.blocks.types import email, function, http, sql
 from executor.blocks.types.connected import CONNECTION
 from executor.blocks.types.params import FILLED, SENT_HEADERS, TypedParams, changed, form_schema, invalid, param
 from executor.blocks.types.question import BY
 from executor.blocks.types.response import header_texts
-from executor.errors import BlockError
-from executor.kernel.handler.base import Block
+from executor.errors import BlockError, NotFound
+from executor.kernel.handler.base import Block, Registry
 
-BLOCKS: Final[dict[str, Block]] = {"http": http.block, "email": email.block}
+# Beside these, a tool may be an operation of a connector.
+BLOCKS: Final[dict[str, Block]] = {
+    block.spec.type: block for block in (http.block, email.block, sql.block, function.block)
+}
 NAME: Final = "^[A-Za-z_][A-Za-z0-9_-]{0,63}$"
+PLACE: Final = re.compile(r"\{\{\s*([A-Za-z_][A-Za-z0-9_-]*)\s*\}\}")
 ANSWERED: Final = ("action", "answered_at", "answered_by", "reason")  # fields of an answer; no arguments
 MAX_CALLS: Final = 1000
 _ANYTHING: dict[str, Any] = {"type": "object", "properties": {}, "additionalProperties": True}
@@ -68,17 +74,17 @@ class ToolParams(TypedParams):
     )
     block: str | None = param(
         "Block",
-        "A block type instead of a workflow.",
+        "A block type instead of a workflow: http, email, sql, function, or connector.<service>.",
         weft="literal",
-        choices={kind: block.spec.title for kind, block in BLOCKS.items()},
-        type="string",
+        pattern=f"^({'|'.join(BLOCKS)}|{re.escape(CONNECTOR)}.+)$",
+        maxLength=100,
     )
     mcp: ServerParams | None = param(
         "MCP server", "A server of tools instead of a workflow or a block, over streamable HTTP.", widget="tool_server"
     )
     params: dict[str, Any] | None = param(
         "Parameters of the block",
-        "{{name}} stands for the argument of that name.",
+        "{{name}} stands for the argument of that name. The code of a function has the arguments in args.",
         widget="json",
         rows=5,
         weft="secret",
@@ -129,13 +135,14 @@ class ToolParams(TypedParams):
 
 
 class Tool(Struct, frozen=True):
-    """A tool. `given`: as the author lists it. `server`: the MCP server that has it, as `remote`; without `remote` it
-    stands for all tools of that server, or those that are listed."""
+    """A tool. `given`: as the author lists it, and `block` the block of it. `server`: the MCP server that has it, as
+    `remote`; without `remote` it stands for all tools of that server, or those that are listed."""
 
     name: str
     description: str
     schema: dict[str, Any]
     given: ToolParams
+    block: Block | None = None
     server: ToolServer | None = None
     remote: ServerTool | None = None
 
@@ -162,22 +169,39 @@ class Tool(Struct, frozen=True):
         return {name: field for name, field in fields.items() if name not in ANSWERED}
 
 
-def read_tools(listed: Any) -> dict[str, Tool]:
-    """Return the listed tools by name. Raises BlockError(params_invalid)."""
+def takes_arguments(type: str, name: str) -> bool:
+    """Return whether the model may fill in a part of this param."""
+    if type.startswith(CONNECTOR):
+        return name not in RESERVED
+    return type in ("http", "email") or (type == "sql" and name == "parameters")
+
+
+def read_tools(listed: Any, registry: Registry | None = None, written: Any = None) -> dict[str, Tool]:
+    """Return the listed tools by name. `registry` has the connectors; `written` are the tools as the plan has
+    them, before their references were resolved. Raises BlockError(params_invalid)."""
     if listed in (None, ""):
         return {}
     if not isinstance(listed, list):
         raise invalid("tools must be a list")
     tools: dict[str, Tool] = {}
-    for item in listed:
-        tool = _tool(item)
+    for at, item in enumerate(listed):
+        tool = _tool(item, registry)
         if tool.name in tools:
             raise invalid(f"the tool {tool.name} is listed twice")
+        if tool.given.block == "sql":
+            _check_written(tool.name, written[at] if isinstance(written, list) and at < len(written) else None)
         tools[tool.name] = tool
     return tools
 
 
-def _tool(item: Any) -> Tool:
+def _check_written(name: str, item: Any) -> None:
+    """Data of a run must choose neither the database nor the query of a tool, as it must not in a `sql` block."""
+    params = item.get("params") if isinstance(item, dict) else None
+    if not isinstance(params, dict) or any(sql.block.spec.check(params) if sql.block.spec.check else ()):
+        raise invalid(f"the tool {name} must have its database and its query written in the workflow")
+
+
+def _tool(item: Any, registry: Registry | None) -> Tool:
     name = item.get("name") if isinstance(item, dict) else None
     if not isinstance(name, str) or re.fullmatch(NAME, name) is None:
         raise invalid("each tool must have a name of letters, digits, _ and -")
@@ -196,7 +220,18 @@ def _tool(item: Any) -> Tool:
     if given.mcp is not None and not all(isinstance(tool, str) and tool for tool in given.mcp.tools or ()):
         raise invalid(f"mcp.tools of the tool {name} must be a list of names")
     server = None if given.mcp is None else tool_server(given.mcp)
-    return Tool(name, given.description or "", schema, given, server)
+    return Tool(name, given.description or "", schema, given, _block(given.block, registry), server)
+
+
+def _block(type: str | None, registry: Registry | None) -> Block | None:
+    if type is None or type in BLOCKS:
+        return BLOCKS[type] if type else None
+    if not type.startswith(CONNECTOR) or registry is None:
+        raise invalid(f"a block of type {type[:80]!r} cannot be a tool")
+    try:
+        return registry.handler(type)
+    except NotFound as error:
+        raise invalid(error.message, "use a connector that is in the list of blocks") from None
 
 
 def tool_server(given: ServerParams) -> ToolServer:

@@ -4,6 +4,9 @@ import httpx
 import pytest
 from msgspec.structs import replace
 
+from executor.blocks.http.client import GuardedClient
+from executor.blocks.llm.client import ModelClient, Priced
+from executor.blocks.llm.endpoints import Endpoints
 from executor.kernel.store.run_rows import Append
 from executor.kernel.store.topics.usage import Spent, UsageRow
 from executor.open.engine import Engine
@@ -51,3 +54,20 @@ async def test_without_days_it_is_the_last_thirty(client: httpx.AsyncClient) -> 
 )
 async def test_what_cannot_be_asked(client: httpx.AsyncClient, params: dict[str, str]) -> None:
     assert (await client.get("/api/usage", params=params)).status_code == 400
+
+
+async def test_models_with_their_prices(client: httpx.AsyncClient) -> None:
+    endpoints = {each["name"]: each for each in (await client.get("/api/models")).json()["endpoints"]}
+    openai = endpoints["openai"]
+    assert (openai["host"], openai["ready"]) == ("api.openai.com", False)
+    assert {"name": "gpt-5-mini", "input": 0.25, "output": 2.0} in openai["models"]
+    assert all(each["input"] and each["output"] for each in openai["models"])
+
+
+def test_prices_of_the_operator_come_first_and_an_endpoint_without_a_key_is_ready() -> None:
+    endpoints = Endpoints({"LOCAL": "http://127.0.0.1:1/v1"}, {"LOCAL": "llama=0.5/2", "OPENAI": "gpt-5-mini=9/9"})
+    local, _, openai = ModelClient(GuardedClient(), endpoints, {}).offered()
+    assert (local.name, local.ready, local.models) == ("local", True, [Priced("llama", 0.5, 2.0)])
+    assert openai.models[0] == Priced("gpt-5-mini", 9.0, 9.0)
+    assert [each.name for each in openai.models].count("gpt-5-mini") == 1
+    assert ModelClient(GuardedClient(), endpoints, {"OPENAI_API_KEY": "k"}).offered()[1].ready

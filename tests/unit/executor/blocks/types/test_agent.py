@@ -398,8 +398,8 @@ def test_findings() -> None:
     assert check is not None and output_from is not None
     tools = [
         {"name": "a"},
-        {"name": "a", "workflow": "w", "block": "http"},
-        {"name": "b", "block": "http", "approve": "if"},
+        {"name": "a", "workflow": "w", "block": "http", "params": {"url": "http://x"}},
+        {"name": "b", "block": "http", "params": {"url": "http://x"}, "approve": "if"},
     ]
     found = [finding.pointer for finding in check({"tools": tools, "output_schema": {"type": 3}})]
     assert found == [
@@ -413,7 +413,7 @@ def test_findings() -> None:
     for odd in (
         {"prompt": "x"},
         {"prompt": "x", "tools": "<a.b>"},
-        {"prompt": "x", "tools": [None, {"name": 3, "block": "http"}]},
+        {"prompt": "x", "tools": [None, {"name": 3, "block": "http", "params": "<start.p>"}]},
     ):
         assert check(odd) == () and output_from(odd) is not None
 
