@@ -88,11 +88,16 @@ def build(editor: Editor) -> str:
     (agent,) = set(editor.doc()["blocks"]) - {"start"}
     expect(editor.edge("start", agent)).to_be_attached()
     editor.select(agent)
-    editor.at("field-model").fill("dev:support")
+    model = editor.at("field-model")
+    model.click()
+    expect(editor.page.get_by_role("option", name="Scripted, free")).to_be_visible()
+    model.fill("dev:support")
+    expect(editor.at("price-model")).to_contain_text("Scripted, free")
+    model.press("Escape")
     editor.at("field-prompt").fill("Where is my order 1042?")
     add_tool(editor, 0, "find_order", FIND_PARAMS, {"number": "string"})
     add_tool(editor, 1, "refund", REFUND_PARAMS, {"number": "string", "amount": "number"})
-    editor.at("field-tools.1.approve").select_option(label="A person decides")
+    editor.at("field-tools.1.approve").select_option(label="Before each call")
     schema_field(editor, "output_schema", 0, "answer", "string")
     schema_field(editor, "output_schema", 1, "resolved", "boolean")
     editor.is_saved()
@@ -105,13 +110,22 @@ def build(editor: Editor) -> str:
 
 
 def add_tool(editor: Editor, at: int, name: str, params: dict[str, Any], arguments: dict[str, str]) -> None:
+    """From the tab of blocks; its arguments are the places in its params, of which one gets another type."""
     place = f"tools.{at}"
     editor.at("add-tools").click()
+    editor.at("tool-tab-block").click()
+    editor.page.get_by_role("option", name="HTTP request").click()
     editor.at(f"field-{place}.name").fill(name)
-    editor.at(f"field-{place}.block").select_option(label="HTTP request")
-    editor.at(f"field-{place}.params").fill(json.dumps(params))
+    for param, value in params.items():
+        field = editor.at(f"field-{place}.params.{param}")
+        if param == "method":
+            field.select_option(value)
+        else:
+            field.fill(value)
+    editor.page.get_by_text(f"The model fills in: {', '.join(arguments)}").click()
     for n, (argument, type) in enumerate(arguments.items()):
-        schema_field(editor, f"{place}.arguments", n, argument, type)
+        expect(editor.at(f"field-{place}.arguments.{n}.name")).to_have_value(argument)
+        editor.at(f"field-{place}.arguments.{n}.type").select_option(type)
 
 
 def schema_field(editor: Editor, path: str, at: int, name: str, type: str) -> None:

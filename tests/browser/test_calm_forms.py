@@ -1,4 +1,4 @@
-"""Forms that do not shout: red only after a field was left, help where the focus is, values beside the names of references."""
+"""Calm forms: red once a field was left, help where the focus is, values beside the names of references."""
 
 from __future__ import annotations
 

@@ -50,6 +50,7 @@ def test_tools_are_chosen_from_what_the_server_says(servers: Servers, contexts: 
         editor = Editor(watched.page(), server.url)
         editor.open(document({"a": agent}, [("start", "a")]))
         editor.select("a")
+        editor.at("field-tools.0").click()
         check = editor.at("check-tools.0.mcp")
         expect(check).to_have_attribute("title", "Enter the URL of the server")
         editor.at("field-tools.0.mcp.url").fill("http://127.0.0.1:9/mcp")

@@ -115,5 +115,4 @@ function costOf(steps: readonly Pick<StepState, 'usage' | 'cost'>[]): string {
   return unpriced ? `${cost} and ${unpriced} without a price` : cost
 }
 
-export const costText = (cost: number): string =>
-  `$${cost >= 1 || cost === 0 ? cost.toFixed(2) : Number(cost.toPrecision(3))}`
+const costText = (cost: number): string => `$${cost >= 1 || cost === 0 ? cost.toFixed(2) : Number(cost.toPrecision(3))}`

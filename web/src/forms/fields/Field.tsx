@@ -17,6 +17,7 @@ import { GroupField } from './GroupField'
 import { ItemsField } from './ItemsField'
 import { JsonText, ValueField } from './JsonText'
 import { hintOf, isReferenceText, kindOf, type Kind } from './kind'
+import { ModelField } from './ModelField'
 import { PairsField } from './PairsField'
 import { InputsField, SchemaField } from './PropertiesField'
 import { ReferenceField } from './ReferenceField'
@@ -25,6 +26,7 @@ import { useFieldScope } from './scope'
 import { BooleanControl, NumberControl, SelectControl } from './simple'
 import { TextsField } from './TextsField'
 import { ToolServerField } from './ToolServerField'
+import { ToolsField } from './ToolsField'
 import { WorkflowField } from './WorkflowField'
 
 const COMPOSITE: ReadonlySet<Kind> = new Set([
@@ -33,6 +35,7 @@ const COMPOSITE: ReadonlySet<Kind> = new Set([
   'items',
   'group',
   'tool_server',
+  'tools',
   'cases',
   'assignments',
   'inputs',
@@ -41,7 +44,15 @@ const COMPOSITE: ReadonlySet<Kind> = new Set([
 /** Kinds that are chosen; a reference can stand in place of the choice. */
 const CHOSEN: ReadonlySet<Kind> = new Set(['boolean', 'select', 'workflow'])
 /** Kinds whose parts show what was found about them. */
-const OWN_FINDINGS: ReadonlySet<Kind> = new Set(['items', 'group', 'tool_server', 'cases', 'assignments', 'inputs'])
+const OWN_FINDINGS: ReadonlySet<Kind> = new Set([
+  'items',
+  'group',
+  'tool_server',
+  'tools',
+  'cases',
+  'assignments',
+  'inputs',
+])
 
 export function Field(props: FieldProps): ReactElement {
   const { readonly, block } = useFieldScope()
@@ -126,6 +137,10 @@ function Control({ kind, ...props }: ControlProps & { kind: Kind }): ReactElemen
       return <GroupField {...props} field={Field} />
     case 'tool_server':
       return <ToolServerField {...props} field={Field} />
+    case 'tools':
+      return <ToolsField {...props} field={Field} />
+    case 'model':
+      return <ModelField {...props} />
     case 'cases':
       return <CasesField {...props} />
     case 'assignments':

@@ -24,6 +24,8 @@ export type Kind =
   | 'inputs'
   | 'schema'
   | 'workflow'
+  | 'model'
+  | 'tools'
   | 'connection'
   | 'duration'
   | 'cron'
@@ -89,6 +91,10 @@ const KNOWN: Record<string, Record<string, Hint>> = {
   wait: { seconds: { kind: 'duration', title: 'Wait for' } },
   schedule: { cron: { kind: 'cron', title: 'Repeat' }, tz: { kind: 'zone' } },
   run_workflow: { workflow: { kind: 'workflow' } },
+  agent: { model: { kind: 'model' }, tools: { kind: 'tools' } },
+  model_router: { model: { kind: 'model' } },
+  evaluator: { model: { kind: 'model' } },
+  guardrail: { model: { kind: 'model' } },
 }
 
 export function hintOf(type: string | null, param: string, schema: JsonSchema): Hint {
