@@ -49,6 +49,7 @@ from executor.service.topics.drafts import Drafts
 from executor.service.topics.events import Events
 from executor.service.topics.history import History
 from executor.service.topics.lifecycle import Lifecycle
+from executor.service.topics.loom import Looms
 from executor.service.topics.runs import Runs
 from executor.service.topics.secrets import Environment, Secrets
 from executor.service.topics.signals import Callbacks, Signals
@@ -99,6 +100,7 @@ class Engine:
         self.callbacks = Callbacks(parts, self.waits)
         self.runs = Runs(parts, self.waits, self.workflows)
         self.cards = Cards(parts)
+        self.loom = Looms(parts)
         self.chats = Chats(parts, self.webhooks, self.runs, self.waits)
         self.lifecycle = Lifecycle(parts, self.runs)
         self.drafts = Drafts(parts, self.runs, self.workflows)

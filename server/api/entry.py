@@ -128,6 +128,7 @@ async def _end(call: Call, who: Principal) -> None:
 @route("GET", "/", "Front page", public=True, documented=False)
 @route("GET", "/runs/{id}", "A run, live", public=True, documented=False)
 @route("GET", "/w/{id}", "The editor of a workflow", public=True, documented=False)
+@route("GET", "/loom/{id}", "All runs of a workflow", public=True, documented=False)
 @route("GET", "/runs", "Runs", public=True, documented=False)
 @route("GET", "/approvals", "Open requests to people", public=True, documented=False)
 @route("GET", "/usage", "Tokens and costs", public=True, documented=False)

@@ -11,8 +11,9 @@ from compiler.diagnostics import Diagnostic
 from executor.kernel.store.topics.cards import Order
 from executor.kernel.store.topics.workflows import VERSION_MAX, VersionRow, WorkflowHead, WorkflowRow
 from executor.service.topics.cards import Card
+from executor.service.topics.loom import RUNS_MAX, Loom
 from executor.service.views import SavedWorkflow, view_of
-from server.api.runs import InputList, PlanQuery
+from server.api.runs import InputList, PlanQuery, Since, Until
 from server.http.errors import BodyInvalid
 from server.http.request import read_json
 from server.http.response import PAGE_MAX, Json, StoredVersion, Version, fragment
@@ -88,6 +89,12 @@ class CardPage(Struct, frozen=True):
     cards: list[Card]
     folders: dict[str, int]
     next: int | None
+
+
+class LoomQuery(Struct, frozen=True):
+    since: Since | None = None
+    until: Until | None = None
+    limit: Annotated[int, Meta(ge=1, le=RUNS_MAX, description="The number of runs, the newest ones.")] = RUNS_MAX
 
 
 class CardsQuery(Struct, frozen=True):
@@ -225,6 +232,12 @@ async def save(call: Call, query: SaveQuery) -> Json[SavedWorkflow]:
 async def list_all(call: Call) -> WorkflowPage:
     """`version` is the active one. `last_run` is the run created last, or null."""
     return WorkflowPage(await call.engine.store.list_heads())
+
+
+@route("GET", "/api/workflows/{name}/loom", "Its last runs in one picture", needs="viewer")
+async def loom(call: Call, name: str, query: LoomQuery) -> Loom:
+    """Return the executions, times and exits of each block in each of the last runs. Empty without runs."""
+    return await call.engine.loom.of(name, query.since, query.until, query.limit)
 
 
 @route("GET", "/api/cards", "Workflows as cards", needs="viewer")

@@ -131,7 +131,12 @@ def open_ms(editor: Editor, run: str) -> float:
 
 def rounds() -> dict[str, Any]:
     blocks = {
-        "each": {"type": "loop", "at": [288, 0], "size": [420, 200], "params": {"mode": "for", "count": ITERATIONS}},
+        "each": {
+            "type": "loop",
+            "at": [288, 0],
+            "size": [420, 200],
+            "params": {"mode": "for", "count": ITERATIONS, "max": ITERATIONS},
+        },
         "note": {"type": "set", "at": [60, 60], "parent": "each", "params": {"value": "<loop.index>"}},
     }
     settings = {"max_executions": 2 * ITERATIONS}
@@ -179,7 +184,7 @@ def main() -> None:
         browser = playwright.chromium.launch(executable_path=found.path, headless=True, args=list(FLAGS), env=env)
         try:
             api = Api(server.url)
-            long, wide = (api.run(each, wait_s=120) for each in (rounds(), branches()))
+            long, wide = (api.run(each, wait_s=50) for each in (rounds(), branches()))
             for _ in range(3):
                 context = browser.new_context(
                     base_url=server.url, viewport={"width": WINDOW["width"], "height": WINDOW["height"]}

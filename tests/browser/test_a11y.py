@@ -24,6 +24,7 @@ TABS_MAX = 120
 # Cards and containers that were skipped, rows that were not taken, an error that was handled.
 CASES = [{"id": "yes", "title": "Yes", "when": "true"}, {"id": "no", "title": "No"}]
 SKIPPED = {"type": "loop", "name": "Skipped", "at": [640, 128], "size": [384, 160], "params": {"count": 2}}
+LOOM = "all-runs"
 PRUNED = document(
     {
         "which": {"type": "condition", "name": "Which", "at": [288, 0], "params": {"cases": CASES}},
@@ -54,6 +55,8 @@ def screens(editor: Editor, page: Page) -> Iterator[str]:
     (wait,) = editor.api.waits(run)
     draft = editor.api.draft(DOC)
     pruned = editor.api.run(PRUNED, wait_s=20)
+    editor.api.post("/api/workflows", {"document": {**DOC, "name": LOOM}})
+    editor.api.post(f"/api/workflows/{LOOM}/runs?wait=20", {})
     shown: dict[str, Locator] = {
         "/": page.locator(".tile").first,
         f"/w/{draft}": page.get_by_test_id("block-ask"),
@@ -62,6 +65,7 @@ def screens(editor: Editor, page: Page) -> Iterator[str]:
         f"/runs/{run}": page.get_by_test_id("block-ask"),
         f"/runs/{pruned}": page.locator("[data-testid=block-inside][data-status=skipped]"),
         "/runs": page.get_by_test_id(f"run-{run}"),
+        f"/loom/{LOOM}": page.locator(".loomcard").first,
         "/approvals": page.locator(".waits__card").first,
         "/usage": page.get_by_text("No model was asked in these days"),
         **{

@@ -56,3 +56,29 @@ def test_the_cleanup_of_a_container_is_there_when_it_is_asked_for(editor: Editor
     editor.press("Enter")
     expect(editor.edge("each", "set", "finally")).to_be_attached()
     expect(editor.at("handle-each-finally")).to_be_attached()
+
+
+def test_a_container_collapses_to_its_head_and_the_document_does_not_know(editor: Editor) -> None:
+    blocks = {
+        "each": block("loop", 288, 0, size=[560, 240], name="Each", params={"mode": "for", "count": 2}),
+        "in": block("set", 48, 64, parent="each", params={"value": 1}),
+        "after": block("set", 928, 0, params={"value": 2}),
+    }
+    doc = document(blocks, [("start", "each"), ("each", "body", "in"), ("each", "after")])
+    draft = editor.open(doc)
+    before = editor.doc()
+    editor.at("fold-each").click()
+    expect(editor.block("in")).to_have_count(0)
+    assert editor.block("each").evaluate("(it) => it.offsetHeight") == 64
+    expect(editor.edge("each", "after")).to_be_attached()
+    assert editor.doc() == before
+    editor.page.goto(f"/w/{draft}")
+    editor.is_ready("each", "after")
+    expect(editor.block("in")).to_have_count(0)
+    editor.run()
+    editor.has_status("after", "succeeded")
+    expect(editor.block("each").locator(".counts__text")).to_have_text("2 of 2")
+    editor.page.get_by_role("tab", name="Trace").click()
+    editor.at("trace-in@each#1").click()
+    expect(editor.block("in")).to_be_visible()
+    expect(editor.at("fold-each")).to_have_attribute("aria-expanded", "true")

@@ -45,14 +45,14 @@ def test_bug_5_a_run_that_loads_is_neither_live_nor_not_started(editor: Editor) 
     expect(trace).to_contain_text("Loading")
     expect(trace).not_to_contain_text("Not started")
     expect(editor.at("run-loading")).to_be_visible()
-    expect(editor.at("follow")).to_have_text("Loading")
+    expect(editor.at("tape-follow")).to_have_text("Loading")
     expect(drawer.get_by_role("status")).to_contain_text("Loading 0 of")
     assert held
     waiting, held = held, None
     for route in waiting:
         route.continue_()
     editor.has_status("a", "succeeded")
-    expect(editor.at("follow")).to_have_text("Latest")
+    expect(editor.at("tape-follow")).to_have_text("Latest")
     expect(editor.at("run-loading")).to_have_count(0)
     expect(drawer).not_to_contain_text("Loading")
 
@@ -63,10 +63,10 @@ def test_bug_5_live_is_what_the_stream_is(editor: Editor, watched: Watched) -> N
     watched.context.route("**/events.worker*", lambda route: route.abort())
     editor.open_run(run)
     expect(editor.at("connection")).to_have_attribute("data-mode", "offline")
-    expect(editor.at("follow")).to_have_text("Latest")
+    expect(editor.at("tape-follow")).to_have_text("Latest")
     watched.context.unroute_all()
     expect(editor.at("connection")).to_have_attribute("data-mode", "live")
-    expect(editor.at("follow")).to_have_text("Live")
+    expect(editor.at("tape-follow")).to_have_text("Live")
 
 
 def test_bug_9_a_wait_that_is_cut_out_of_the_axis_has_a_break(editor: Editor) -> None:
@@ -226,3 +226,56 @@ def test_folded_or_beside_another_pane_the_tape_is_a_strip(editor: Editor) -> No
     assert tape["width"] == 1280
     editor.page.mouse.move(tape["x"] + 600, tape["y"] + 12)
     expect(editor.at("tape-card")).to_be_visible()
+
+
+def refund() -> dict[str, Any]:
+    cases = [{"id": "yes", "title": "yes", "when": "<amount.n> > 50"}, {"id": "no", "title": "no"}]
+    blocks = {
+        "amount": {"type": "set", "name": "Amount", "at": [288, 0], "params": {"value": {"n": "<start.n>"}}},
+        "big": {"type": "condition", "name": "Big", "at": [560, 0], "params": {"cases": cases}},
+        "ask": {"type": "set", "name": "Ask", "at": [864, 0], "params": {"value": "asked"}},
+        "pay": {"type": "set", "name": "Pay", "at": [864, 160], "params": {"value": "paid"}},
+    }
+    return document(blocks, [("start", "amount"), ("amount", "big"), ("big", "yes", "ask"), ("big", "no", "pay")])
+
+
+def test_two_runs_are_compared_on_one_tape_and_shared_by_link_and_picture(editor: Editor, tmp_path: Path) -> None:
+    was = editor.api.run(refund(), {"n": 84}, wait_s=20)
+    events = editor.api.events(was)
+    seq = next(e["seq"] for e in events if e["type"] == "node.succeeded" and e["block"] == "amount")
+    now = editor.api.post(f"/api/runs/{was}/fork", {"seq": seq, "outputs": {"amount": {"n": 20}}})["run"]
+    editor.api.until(now, "succeeded")
+    editor.open_run(now)
+    editor.has_status("pay", "succeeded")
+    editor.at("compare").click()
+    editor.page.get_by_role("menuitem", name="which this one began as").click()
+    futures = editor.at("futures")
+    expect(futures).to_have_attribute("data-split", str(seq - 1))
+    panel = editor.page.get_by_role("region", name="Two futures")
+    difference = panel.get_by_role("group", name="First difference")
+    expect(difference).to_contain_text("Amount.n")
+    expect(difference.locator("[data-when=before]")).to_have_text("84")
+    expect(difference.locator("[data-when=now]")).to_have_text("20")
+    rows = panel.get_by_role("row")
+    expect(rows.filter(has_text="Result")).to_contain_text('"asked""paid"')
+    expect(rows.filter(has_text="Branch")).to_contain_text("Big: yesBig: no")
+
+    with editor.page.expect_download() as waiting:
+        editor.page.get_by_role("button", name="Save as a picture").click()
+    file = tmp_path / "tape.png"
+    waiting.value.save_as(file)
+    data = file.read_bytes()
+    assert data.startswith(b"\x89PNG")
+    width = editor.at("tape").bounding_box()
+    assert width is not None
+    assert int.from_bytes(data[16:20], "big") == 2 * round(width["width"])
+
+    editor.until(f"() => location.search.includes('with={was}')")
+    editor.page.reload()  # the address is the comparison
+    expect(editor.at("futures")).to_have_attribute("data-split", str(seq - 1))
+    editor.at("compare").click()
+    expect(editor.page.locator(".lanes")).to_be_visible()
+    with editor.page.expect_download() as waiting:
+        editor.page.get_by_role("button", name="Save as a picture").click()
+    waiting.value.save_as(file)
+    assert file.read_bytes().startswith(b"\x89PNG")

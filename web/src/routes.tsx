@@ -18,6 +18,7 @@ const ROUTES: readonly PageRoute[] = [
   { pattern: /^\/w\/([^/]+)$/, page: page(() => import('./pages/Editor')) },
   { pattern: /^\/runs$/, page: page(() => import('./pages/Runs')) },
   { pattern: /^\/runs\/([^/]+)$/, page: page(() => import('./pages/Run')) },
+  { pattern: /^\/loom\/([^/]+)$/, page: page(() => import('./pages/Loom')) },
   { pattern: /^\/approvals$/, page: page(() => import('./pages/Approvals')) },
   { pattern: /^\/usage$/, page: page(() => import('./pages/Usage')) },
   { pattern: /^\/settings$/, page: page(() => import('./pages/Settings')) },

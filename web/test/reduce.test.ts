@@ -276,7 +276,7 @@ test('forks, moves to another version, cached outputs and hastened retries have 
   ])
   assert.deepEqual(
     [view.forkedFrom, view.version, view.nodes.get('a')!.dueAt, view.nodes.get('a')!.status],
-    [{ run: 'old', seq: 7 }, 3, 6, 'retrying'],
+    [{ run: 'old', seq: 7, at: 1 }, 3, 6, 'retrying'],
   )
   const cached = fold(view, [at(6, 'node.started', {}), at(7, 'node.succeeded', { output: 1, cached: true })])
   assert.equal(cached.nodes.get('a')!.cached, true)

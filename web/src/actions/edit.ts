@@ -5,6 +5,7 @@ import { createStore } from 'zustand/vanilla'
 import { announce } from '../a11y'
 import type { Block, Document, Edge, Note, Point } from '../api/types'
 import { copy, pasteIds, readClip, type Clip, type Command } from '../state/commands'
+import { shownDocument } from '../state/collapsed'
 import { dispatch, docStore, redo, specsOf, undo } from '../state/doc'
 import {
   absoluteAt,
@@ -75,7 +76,8 @@ export function addBlock(type: string, request: AddRequest = {}): string | null 
   const between = request.edge === undefined ? undefined : indexOf(doc).edge.get(request.edge)
   const from = between ? { source: between.source, handle: between.handle } : request.from
   const parent =
-    request.parent ?? (from ? parentBehind(doc, specs, from) : request.at ? containerAt(doc, specs, request.at) : '')
+    request.parent ??
+    (from ? parentBehind(doc, specs, from) : request.at ? containerAt(shownDocument(doc), specs, request.at) : '')
   if (parent && isTrigger(block, specs))
     return refuse(`${spec?.title ?? type} is a trigger and cannot be inside a container.`)
 
@@ -166,7 +168,7 @@ export function dropBlocks(to: Record<string, Point>, notes: Record<string, Poin
   const { doc } = docStore.getState()
   const specs = specsOf()
   const ids = rootsOf(doc, Object.keys(to))
-  const parent = ids.length ? containerAt(doc, specs, pointer, ids) : ''
+  const parent = ids.length ? containerAt(shownDocument(doc), specs, pointer, ids) : ''
   const moving = ids.filter((id) => parentOf(doc, id) !== parent)
   const reason = moving.length ? checkParent(doc, moving, parent, specs) : null
   if (reason) {
@@ -253,7 +255,7 @@ export function pasteText(text: string, at?: Point): boolean {
   if (!clip) return false
   const { doc } = docStore.getState()
   const specs = specsOf()
-  const place = at ? { at, parent: containerAt(doc, specs, at) } : placeForPaste(doc, specs, clip, text)
+  const place = at ? { at, parent: containerAt(shownDocument(doc), specs, at) } : placeForPaste(doc, specs, clip, text)
   pasteClip(clip, place.at, place.parent)
   return true
 }
@@ -315,7 +317,7 @@ function placeForPaste(doc: Document, specs: Specs, clip: Clip, text: string): {
   const moved = pointer && (!before || Math.hypot(pointer.x - before.x, pointer.y - before.y) > 24)
   if (moved) {
     const at = toCanvas(pointer) ?? [0, 0]
-    return { at, parent: containerAt(doc, specs, at) }
+    return { at, parent: containerAt(shownDocument(doc), specs, at) }
   }
   const root = Object.keys(clip.blocks).find((id) => doc.blocks[id])
   const parent = root ? parentOf(doc, root) : ''

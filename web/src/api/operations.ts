@@ -48,6 +48,7 @@ import type {
   KeepRequest,
   KeptRuns,
   KeptView,
+  Loom,
   Me,
   MemoryForgotten,
   MemoryList,
@@ -147,6 +148,13 @@ export interface Operations {
     query: Record<never, never>
     body: undefined
     answer: WorkflowPage
+  }
+  /** Its last runs in one picture. */
+  'GET /api/workflows/{name}/loom': {
+    path: { name: string }
+    query: { since?: number; until?: number; limit?: number }
+    body: undefined
+    answer: Loom
   }
   /** Workflows as cards. */
   'GET /api/cards': {

@@ -709,6 +709,32 @@ export interface LastRun {
   finished_at_ms: number | null
 }
 
+/** The runs, oldest first. `complete`: False if the time for one request did not suffice: ask again for all. */
+export interface Loom {
+  blocks: string[]
+  handles: string[]
+  runs: LoomRun[]
+  complete: boolean
+}
+
+/** One run. Blocks are numbers in `Loom.blocks`. `uses`: [block, executions, failed, open, milliseconds in all] of
+ * each block that began. `exits`: [block, handle, times], the handle as a number in `Loom.handles`. `cells`: for
+ * iterations and branches [container, state, milliseconds], the state 0 (succeeded), 1 (failed) or 2 (open), in the
+ * order in which they began. `cut`: there are more events than were read. */
+export interface LoomRun {
+  id: string
+  status: string
+  created_at_ms: number
+  version?: number | null
+  finished_at_ms?: number | null
+  key?: string | null
+  error?: string | null
+  uses?: number[][]
+  exits?: number[][]
+  cells?: number[][]
+  cut?: boolean
+}
+
 /** An answer: either `result` or `error`. */
 export interface McpAnswer {
   jsonrpc: string

@@ -33,6 +33,7 @@ import type { BlockSpec, Document, Point } from '../api/types'
 import { BLOCK_MIME } from '../actions/picker'
 import { openPicker } from '../actions/picker'
 import { importFiles } from '../actions/files'
+import { collapsedStore, expandAround, shownDocument } from '../state/collapsed'
 import { docStore, specsStore } from '../state/doc'
 import { absoluteAt, indexOf, noteId, type Specs } from '../document/document'
 import { runStore } from '../state/live'
@@ -116,7 +117,9 @@ function Inner({ mode }: { mode: CanvasMode }): ReactElement {
   const selection = useStore(uiStore, (s) => s.selection)
   const wantsMap = useStore(uiStore, (s) => s.minimap)
   const tidying = useStore(inPlaceStore, (s) => s.tidying)
-  const doc = mode === 'edit' ? edited : (ran ?? EMPTY)
+  const kept = useStore(collapsedStore, (s) => s.kept)
+  const whole = mode === 'edit' ? edited : (ran ?? EMPTY)
+  const doc = useMemo(() => shownDocument(whole), [whole, kept])
   const editable = mode === 'edit' && !readonly
   const [local, setLocal] = useState<Local>(NOTHING_LOCAL)
   const [derive] = useState(deriver)
@@ -167,8 +170,9 @@ function Inner({ mode }: { mode: CanvasMode }): ReactElement {
   // A change of the document ends what was local (the drop's command, an undo, an import), and what is gone is not selected.
   useEffect(() => {
     setLocal(NOTHING_LOCAL)
-    forgetGone(doc)
-  }, [doc])
+    forgetGone(whole)
+  }, [whole])
+  useEffect(() => expandAround(whole), [whole, selection])
 
   const toCanvas = (event: { clientX: number; clientY: number }): Point => {
     const { x, y } = flow.screenToFlowPosition({ x: event.clientX, y: event.clientY }, { snapToGrid: false })
@@ -408,7 +412,7 @@ function endConnecting(event: MouseEvent | TouchEvent, at: Point): void {
   const { from, edge } = connectStore.getState()
   if (!from || edge !== null) return
   const { clientX: x, clientY: y } = pointOf(event)
-  const { doc } = docStore.getState()
+  const doc = shownDocument(docStore.getState().doc)
   const specs = specsStore.getState().specs
   const target = targetAt(doc, specs, at, from.source, from.handle)
   if (target === from.source) return stopConnecting()
@@ -421,7 +425,7 @@ function endConnecting(event: MouseEvent | TouchEvent, at: Point): void {
 function endReconnecting(event: MouseEvent | TouchEvent, edge: FlowLine, at: Point): void {
   const { from } = connectStore.getState()
   const { clientX: x, clientY: y } = pointOf(event)
-  const { doc } = docStore.getState()
+  const doc = shownDocument(docStore.getState().doc)
   const target = from && targetAt(doc, specsStore.getState().specs, at, from.source, from.handle)
   if (!from || !target || target === edge.target) return stopConnecting()
   stopConnecting(connect(from.source, from.handle, target, edge.id), { x, y })
@@ -532,7 +536,10 @@ function useEye(
     const onMove = (event: PointerEvent): void => {
       if (!connectStore.getState().from) return
       const { x, y } = flow.screenToFlowPosition({ x: event.clientX, y: event.clientY }, { snapToGrid: false })
-      connectTo(docStore.getState().doc, specsStore.getState().specs, [x, y], { x: event.clientX, y: event.clientY })
+      connectTo(shownDocument(docStore.getState().doc), specsStore.getState().specs, [x, y], {
+        x: event.clientX,
+        y: event.clientY,
+      })
     }
     addEventListener('pointermove', onMove, true)
     return () => {

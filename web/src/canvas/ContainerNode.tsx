@@ -6,7 +6,9 @@ import { memo, useMemo, useState, type ReactElement } from 'react'
 import { useStore } from 'zustand'
 import { keyText } from '../keys'
 import { serverNow } from '../net/clock'
+import { setCollapsed } from '../state/collapsed'
 import { docStore, specsOf } from '../state/doc'
+import { runStore } from '../state/live'
 import { indexOf } from '../document/document'
 import { firstFailed, slowest } from '../run'
 import { setIter } from '../state/ui'
@@ -24,7 +26,7 @@ import { useDetail } from './lod'
 import { usePaint, useRounds, whySkipped, type Rounds } from './paint'
 import { ErrorPort, Ports, useAim } from './ports'
 import { sentenceOf, sentenceText } from './sentence'
-import { CONTAINER_MIN, sizeOf } from '../geometry/size'
+import { CONTAINER_MIN, isCollapsed, sizeOf } from '../geometry/size'
 import { useMode } from './mode'
 import { resizeEnd } from './resize'
 
@@ -42,6 +44,7 @@ export const ContainerNode = memo(function ContainerNode({
   const aim = useAim(id)
   const drop = useStore(dropStore, (s) => (s.into === id ? (s.refused ? 'refused' : 'into') : undefined))
   const { status, node } = paint
+  const collapsed = isCollapsed(block)
   // The failures that are counted in the header say it already.
   const glyph = status === 'failed' && rounds?.failed ? null : glyphOf(status)
   const name = block.name?.trim() || id
@@ -62,11 +65,12 @@ export const ContainerNode = memo(function ContainerNode({
         data-aim={aim}
         data-drop={drop}
         data-far={far || undefined}
+        data-collapsed={collapsed || undefined}
         data-stale={paint.stale || undefined}
         data-disabled={block.enabled === false || undefined}
         title={status === 'skipped' ? `Skipped: ${whySkipped(node)}` : undefined}
       >
-        {selected && mode === 'edit' ? (
+        {selected && mode === 'edit' && !collapsed ? (
           <NodeResizer
             minWidth={min[0]}
             minHeight={min[1]}
@@ -76,6 +80,7 @@ export const ContainerNode = memo(function ContainerNode({
           />
         ) : null}
         <div className="container__head">
+          {far ? null : <Fold id={id} name={name} collapsed={collapsed} />}
           <Plate block={block} spec={spec} shape="container" />
           <Name id={id} name={name} />
           {far ||
@@ -104,19 +109,45 @@ export const ContainerNode = memo(function ContainerNode({
             </span>
           ) : null}
         </div>
-        {data.empty && mode === 'edit' && !far ? (
+        {data.empty && mode === 'edit' && !far && !collapsed ? (
           <p className="container__empty">Drop a block here or press {keyText('add')}</p>
         ) : null}
         {status === 'failed' || status === 'handled' ? (
           <div className="container__foot">{Words({ block, spec, paint })?.text}</div>
         ) : null}
-        <span className="container__end" title="An iteration ends when all blocks in it have finished." />
+        {collapsed ? null : (
+          <span className="container__end" title="An iteration ends when all blocks in it have finished." />
+        )}
         {far ? null : <ErrorPort id={id} block={block} spec={spec} wired={wired} />}
       </div>
       {far ? null : <Ports id={id} block={block} spec={spec} wired={wired} />}
     </>
   )
 })
+
+/** Collapses it to its head, and back. */
+function Fold({ id, name, collapsed }: { id: string; name: string; collapsed: boolean }): ReactElement {
+  return (
+    <button
+      type="button"
+      className="container__fold nodrag nopan"
+      aria-expanded={!collapsed}
+      aria-label={`${collapsed ? 'Expand' : 'Collapse'} ${name}`}
+      title={collapsed ? 'Expand' : 'Collapse'}
+      data-testid={`fold-${id}`}
+      onClick={(event) => {
+        event.stopPropagation()
+        setCollapsed(
+          docStore.getState().doc.blocks[id] ? docStore.getState().doc : runStore.getState().doc!,
+          id,
+          !collapsed,
+        )
+      }}
+    >
+      <Icon name={collapsed ? 'chevron' : 'down'} size={12} />
+    </button>
+  )
+}
 
 /** Of the text of an item, in a header. */
 const ITEM_W = 96

@@ -8,7 +8,7 @@ import type { Block, BlockSpec } from '../api/types'
 import { containerKind, handlesOf, namedHandles } from '../document/document'
 import { specsStore } from '../state/doc'
 import { connectStore } from '../actions/connect'
-import { handlePlace, inPlace } from '../geometry/size'
+import { handlePlace, inPlace, isCollapsed } from '../geometry/size'
 
 export interface PortsProps {
   id: string
@@ -39,6 +39,7 @@ export function Ports({ id, block, spec, wired }: PortsProps): ReactElement {
       )}
       {handlesOf(block, specs).map((handle) => {
         if (handle === 'error' || (handle === 'finally' && !container)) return null
+        if (handle === 'body' && isCollapsed(block)) return null
         // Asked for in the menu of the block; without an edge it is not in the way.
         if (handle === 'finally' && !has.has('finally')) return null
         // Every button of an approval has its own handle; this one is for documents that use it.

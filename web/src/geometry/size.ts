@@ -28,8 +28,21 @@ export interface HandlePlace {
   side: 'left' | 'right' | 'bottom'
 }
 
+const COLLAPSED_W = 448
+const collapsed = new WeakSet<Block>()
+
+/** A container that is shown as its head only, as high as a card. */
+export function collapsedCopy(block: Block): Block {
+  const copy = { ...block }
+  collapsed.add(copy)
+  return copy
+}
+
+export const isCollapsed = (block: Block): boolean => collapsed.has(block)
+
 /** Width and height. Containers have the size stored in the document, at least CONTAINER_MIN. */
 export function sizeOf(block: Block, spec?: BlockSpec): Point {
+  if (collapsed.has(block)) return [Math.min(Math.max(block.size?.[0] ?? 0, CONTAINER_MIN[0]), COLLAPSED_W), CARD_H]
   if (containerKind(block, spec)) {
     return [Math.max(block.size?.[0] ?? 0, CONTAINER_MIN[0]), Math.max(block.size?.[1] ?? 0, CONTAINER_MIN[1])]
   }

@@ -88,6 +88,8 @@ export const api = {
   /** Versions of a workflow, newest first. */
   versions: (name: string, limit: number) =>
     get(`/api/workflows/${enc(name)}/versions${query({ limit })}`, answer(is.VersionPage)),
+  /** What each block did in each of the last runs. */
+  loom: (name: string) => get(`/api/workflows/${enc(name)}/loom`, answer(is.Loom)),
   lastInputs: async (name: string): Promise<Json[]> =>
     (await get(`/api/workflows/${enc(name)}/inputs`, answer(is.InputList))).inputs,
 
@@ -151,6 +153,8 @@ export const api = {
       answer(is.EventPage),
       signal,
     ),
+  /** What differs between two runs; only times and ids may. */
+  diff: (a: string, b: string) => get(`/api/runs/${enc(a)}/diff/${enc(b)}`, answer(is.RunDiff)),
   /** The document a run was made from; null when the server has it no more. */
   runDocument: async (run: RunView): Promise<Document | null> => {
     try {

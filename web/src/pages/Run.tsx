@@ -6,6 +6,7 @@ import { announce } from '../a11y'
 import { Canvas } from '../canvas/Canvas'
 import Inspector from '../edit/inspector/beside'
 import TopBar from '../edit/shell/TopBar'
+import { compareStore } from '../watch/tape/compare'
 import { momentQuery, readMoment } from '../watch/tape/moment'
 import Drawer from '../watch/tape/Drawer'
 import Trace from '../watch/trace/Trace'
@@ -42,6 +43,7 @@ export default function Run({ id }: { id: string }): ReactElement {
   useEffect(() => {
     const moment = readMoment(new URLSearchParams(location.search))
     uiStore.setState({ selection: moment.block ? { ...NOTHING, blocks: [moment.block] } : NOTHING, iter: moment.iter })
+    compareStore.setState({ id: moment.with, other: null, error: null })
     let current = true
     // Block types say which blocks are containers: the fold needs them.
     void loadSpecs()
@@ -193,7 +195,7 @@ function useMomentInAddress(id: string): void {
       shown = now
       put()
     }
-    const stops = [runStore.subscribe(look), uiStore.subscribe(look)]
+    const stops = [runStore.subscribe(look), uiStore.subscribe(look), compareStore.subscribe(look)]
     return () => {
       clearTimeout(timer)
       for (const stop of stops) stop()

@@ -66,7 +66,7 @@ function apply(view: Draft, event: WireEvent): void {
       openScopes(view, event)
       return
     case 'run.forked':
-      view.forkedFrom = { run: data.source ?? '', seq: data.seq ?? 0 }
+      view.forkedFrom = { run: data.source ?? '', seq: data.seq ?? 0, at: event.at_ms }
       return
     case 'run.migrated':
       view.version = data.version ?? view.version

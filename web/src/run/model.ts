@@ -136,7 +136,7 @@ export interface RunFold {
   waits: ReadonlyMap<string, OpenWait>
   variables: JsonObject
   /** The run this one began as a copy of, up to an event. */
-  forkedFrom: { run: string; seq: number } | null
+  forkedFrom: { run: string; seq: number; at: number } | null
   /** The run that ended with this one as its next, and the run that continues this one. */
   continues: string | null
   continuedAs: string | null

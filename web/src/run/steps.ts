@@ -115,4 +115,5 @@ function costOf(steps: readonly Pick<StepState, 'usage' | 'cost'>[]): string {
   return unpriced ? `${cost} and ${unpriced} without a price` : cost
 }
 
-const costText = (cost: number): string => `$${cost >= 1 || cost === 0 ? cost.toFixed(2) : Number(cost.toPrecision(3))}`
+export const costText = (cost: number): string =>
+  `$${cost >= 1 || cost === 0 ? cost.toFixed(2) : Number(cost.toPrecision(3))}`

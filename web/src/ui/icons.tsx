@@ -63,6 +63,7 @@ const PATHS = {
   plus: 'M8 3v10M3 8h10',
   minus: 'M3 8h10',
   close: 'M4 4l8 8M12 4l-8 8',
+  compare: 'M2.5 8H5c3 0 3-4 6-4h2.5M5 8c3 0 3 4 6 4h2.5',
   search: 'M7 3a4 4 0 1 0 0 8 4 4 0 0 0 0-8M10 10l3 3',
   chevron: 'M6 4l4 4-4 4',
   back: 'M10 4 6 8l4 4',

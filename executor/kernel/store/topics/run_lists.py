@@ -9,7 +9,7 @@ from msgspec import Struct
 from msgspec.structs import asdict
 
 from executor.kernel.store.run_rows import RunRow
-from executor.kernel.store.statements import COUNT_MAX, TERMINAL, Readers, RunStatus, those_of
+from executor.kernel.store.statements import COUNT_MAX, TERMINAL, Readers, RunStatus, columns, those_of
 from executor.kernel.store.topics.runs import RUN
 
 # A page of runs, newest first. The numbers of those that are wanted are found in the details, or by their heads, with
@@ -71,6 +71,29 @@ class Wanted(Struct, frozen=True):
     since: int | None = None
     until: int | None = None
     text: str | None = None
+
+
+class RunOutline(Struct, frozen=True):
+    """A run without its input, its output and who executes it."""
+
+    id: str
+    version: int | None
+    status: RunStatus
+    seq: int
+    idempotency_key: str | None
+    error: bytes | None
+    created_at_ms: int
+    finished_at_ms: int | None
+
+
+async def list_outlines(
+    readers: Readers, workflow: str, limit: int, *, since: int | None = None, until: int | None = None
+) -> list[RunOutline]:
+    """Newest first. `since` and `until`: created then."""
+    found, values = _found(Wanted(workflow, since=since, until=until), None)
+    query = f"""SELECT {columns(RunOutline)} FROM runs AS d WHERE n IN ({found}{RUNS_PAGE})
+ ORDER BY d.created_at_ms DESC, d.id DESC"""
+    return await readers.fetch(RunOutline, query, {**values, "limit": limit})
 
 
 async def list_runs(

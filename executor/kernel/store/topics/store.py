@@ -125,6 +125,7 @@ class Store(Backed, ABC):
     version = read(lambda readers: readers.version())
     last_seqs = read(runs.last_seqs)
     list_runs = read(run_lists.list_runs)
+    list_outlines = read(run_lists.list_outlines)
     count_runs = read(run_lists.count_runs)
     count_by_time = read(run_lists.count_by_time)
     end_of_scan = read(run_lists.end_of_scan)

@@ -21,12 +21,14 @@ import { VersionMenu } from './VersionMenu'
 
 export function EditorBar({ id }: { id: string }): ReactElement {
   const name = useStore(docStore, (s) => s.doc.name ?? '')
+  const base = useStore(docStore, (s) => s.baseName)
   const readonly = useStore(docStore, (s) => s.readonly)
   const mayNot = useReadOnly()
   const why = mayNot ?? (readonly ? 'This window is too small to edit.' : null)
   const tabs = [
     { to: `/w/${id}`, label: 'Edit' },
     { to: `/runs?workflow=${encodeURIComponent(name)}`, label: 'Runs' },
+    ...(base ? [{ to: `/loom/${encodeURIComponent(base)}`, label: 'Loom' }] : []),
     { to: '/approvals', label: 'Approvals' },
   ]
   return (

@@ -15,8 +15,10 @@ import { copyText } from '../../ui/copy'
 import { keyText } from '../../keys'
 import { useWidthBelow } from '../../ui/useWidthBelow'
 import { useRunKeys } from './keys'
+import { compareStore, compareWith } from './compare'
 import type { Axis } from './layout'
 import { momentLink } from './moment'
+import { pictureStore, savePicture } from './picture'
 import { nextSpeed, pause, playStore, togglePlay } from './play'
 import { AXIS_H, LANE_H, STRIP_H, TAPE_H } from './sizes'
 import { clockText, timeOfDay } from '../../ui/time'
@@ -31,6 +33,8 @@ const Events = lazy(() => import('../events/Events'))
 const Problems = lazy(() => import('../problems/Problems'))
 const Tape = lazy(() => import('./Tape').then((page) => ({ default: page.Tape })))
 const Lanes = lazy(() => import('./Lanes'))
+const Compared = lazy(() => import('./Compared'))
+const CompareMenu = lazy(() => import('./CompareMenu'))
 const ForkDialog = lazy(() => import('../run/ForkDialog').then((page) => ({ default: page.ForkDialog })))
 
 const PANE_MIN = 120
@@ -55,6 +59,15 @@ export default function Drawer({ mode = 'edit' }: { mode?: 'edit' | 'run' }): Re
   const box = useRef<HTMLDivElement>(null)
   // Rows that a run is going to have: room for them from the start, so that the canvas above stands still while they come.
   const rows = useStore(runStore, (s) => Object.values(s.doc?.blocks ?? {}).filter((block) => !block.parent).length)
+  const compared = useStore(compareStore, (s) => s.id !== null)
+  const runId = useStore(runStore, (s) => (s.meta ? s.id : null))
+  useEffect(() => {
+    if (runId === null) return
+    // An address may name the run to compare with.
+    const { id } = compareStore.getState()
+    if (id !== null) void compareWith(id)
+    return () => void compareWith(null)
+  }, [runId])
   const room = useStore(runStore, roomForLanes)
   const hasRun = useStore(runStore, (s) => s.id !== null)
   const unfinished = useStore(unfinishedStore, (s) => s.list)
@@ -128,9 +141,7 @@ export default function Drawer({ mode = 'edit' }: { mode?: 'edit' | 'run' }): Re
       </div>
       {lanes ? (
         <div id="drawer-pane" role="tabpanel" aria-labelledby="drawer-tape" style={{ minHeight: chosen ?? room }}>
-          <Suspense fallback={null}>
-            <Lanes axis={axis} height={chosen ?? room} />
-          </Suspense>
+          <Suspense fallback={null}>{compared ? <Compared /> : <Lanes axis={axis} height={chosen ?? room} />}</Suspense>
         </div>
       ) : hasRun ? (
         <Suspense fallback={<div style={{ height: phone ? TAPE_H : STRIP_H }} />}>
@@ -235,7 +246,7 @@ function Follow(): ReactElement {
     <button
       type="button"
       className="drawer__follow"
-      data-testid="follow"
+      data-testid="tape-follow"
       data-live={isLive || undefined}
       aria-pressed={follows}
       title={keyText('live')}
@@ -257,6 +268,9 @@ function Controls({
   mode: 'edit' | 'run'
 }): ReactElement {
   const [forking, setForking] = useState(false)
+  const [choosing, setChoosing] = useState<{ x: number; y: number } | null>(null)
+  const compared = useStore(compareStore, (s) => s.id)
+  const drawn = useStore(pictureStore, (s) => s.now !== null)
   const meta = useStore(runStore, (s) => s.meta)
   const doc = useStore(runStore, (s) => s.doc)
   const seq = useStore(runStore, (s) => (s.cursor === 'live' ? s.head.seq : s.cursor))
@@ -312,6 +326,34 @@ function Controls({
       <Button kind="bare" icon="link" iconOnly why={empty} onClick={() => void copy()}>
         Copy a link to this moment
       </Button>
+      <Button
+        kind="bare"
+        icon="download"
+        iconOnly
+        why={empty ?? (drawn ? null : 'Unfold the Tape first')}
+        onClick={() => savePicture(`tape-${shortId(meta?.id ?? 'run')}.png`)}
+      >
+        Save as a picture
+      </Button>
+      <Button
+        kind="bare"
+        icon={compared ? 'close' : 'compare'}
+        iconOnly
+        data-testid="compare"
+        why={empty ?? (meta ? null : 'Not loaded yet')}
+        onClick={(event) => {
+          const box = event.currentTarget.getBoundingClientRect()
+          if (compared) void compareWith(null)
+          else setChoosing({ x: box.left, y: box.bottom })
+        }}
+      >
+        {compared ? 'Stop comparing' : 'Compare with another run'}
+      </Button>
+      {choosing ? (
+        <Suspense fallback={null}>
+          <CompareMenu at={choosing} onClose={() => setChoosing(null)} />
+        </Suspense>
+      ) : null}
       {mode === 'run' ? (
         <Button
           kind="bare"

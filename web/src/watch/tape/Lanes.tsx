@@ -33,6 +33,7 @@ import {
 } from './lanesPaint'
 import { seqAt, tapeLayout, type Axis } from './layout'
 import { AXIS_H, LANE_H } from './sizes'
+import { offerPicture } from './picture'
 import { Range } from './Range'
 import { useSlider } from './slider'
 import { useColours, useWidth } from './surface'
@@ -40,6 +41,7 @@ import { useColours, useWidth } from './surface'
 const ZOOM_MAX = 400
 const ZOOM_STEP = 1.25
 const NARROW = 900
+const PICTURE_LANES = 200
 /** A pointer that moved less has pressed, and not dragged. */
 const STILL_PX = 4
 
@@ -108,6 +110,13 @@ export default function Lanes({ axis, height }: { axis: Axis; height: number }):
     paintLanes(ctx, picture, colours)
   }, [lanes, layout, colours, seen, seq, flag, hover, block, range, width, height, top, gutter])
   useZoom(box, shown, setSeen)
+  useEffect(() => {
+    if (!colours || !width) return
+    // All lanes, not only those that are scrolled to; more than these are no picture.
+    const tall = AXIS_H + Math.min(PICTURE_LANES, lanes.length) * LANE_H + 4
+    const whole = { ...picture, hover: null, range: null, top: 0, height: tall }
+    return offerPicture({ width, height: tall, paper: colours.panel, paint: (ctx) => paintLanes(ctx, whole, colours) })
+  }, [lanes, layout, colours, seen, seq, flag, block, width])
 
   const zoomTo = (from: number, to: number): void => {
     const room = width - gutter

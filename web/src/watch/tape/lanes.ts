@@ -151,7 +151,7 @@ function stepSpan(node: NodeState, step: StepState, label: string): Span {
   return { from: step.from, to, label, tone, wait, whole: false, node, step, attempt: step.attempt }
 }
 
-function pack(spans: readonly Span[]): Span[][] {
+export function pack(spans: readonly Span[]): Span[][] {
   const rows: Span[][] = []
   const ends: number[] = []
   for (const span of [...spans].sort((a, b) => a.from - b.from)) {

@@ -164,12 +164,16 @@ function span(ctx: CanvasRenderingContext2D, p: LanesPicture, each: Span, y: num
   ctx.strokeStyle = marked ? c.thread : c[each.tone]
   ctx.lineWidth = marked ? 2 : 1
   ctx.stroke()
-  if (!each.whole) for (const at of breaksOf(p, left, left + w)) cut(ctx, at, y, c.panel, c[each.tone])
-  if (width < 26) return
+  const cuts = each.whole ? [] : breaksOf(p, left, left + w)
+  for (const at of cuts) cut(ctx, at, y, c.panel, c[each.tone])
+  // The name stays in view, and ends before a break.
+  const from = Math.max(x, p.gutter)
+  const room = Math.min(x + width, ...cuts.map((at) => at - 4)) - from
+  if (room < 26) return
   ctx.font = `12px ${c.words}`
   ctx.textAlign = 'left'
   ctx.fillStyle = c.ink
-  ctx.fillText(fitted(ctx, textOf(p, each), width - 10), x + 6, y + SPAN_H / 2 + 0.5)
+  ctx.fillText(fitted(ctx, textOf(p, each), room - 10), from + 6, y + SPAN_H / 2 + 0.5)
 }
 
 function textOf(p: LanesPicture, each: Span): string {
@@ -255,6 +259,16 @@ function axis(ctx: CanvasRenderingContext2D, p: LanesPicture, c: Colours): void 
     i = Math.max(i + 1, firstFrom(layout.xs, toLayout(p, free)))
     if (i >= log.length) break
   }
+  // Between two events: when what is at the left edge was.
+  if (!written && from > 0) ctx.fillText(exactTime(timeBetween(p, from)), p.gutter + 4, 9)
+}
+
+/** The time at the left edge, which lies before event `next`. */
+function timeBetween({ log, layout, ...p }: LanesPicture, next: number): number {
+  const [a, b] = [layout.xs[next - 1]!, layout.xs[next]!]
+  const part = b > a ? (toLayout(p, p.gutter) - a) / (b - a) : 0
+  const [from, to] = [log[next - 1]!.at_ms, log[next]!.at_ms]
+  return Math.round(from + (to - from) * Math.max(0, Math.min(1, part)))
 }
 
 function tear(ctx: CanvasRenderingContext2D, p: LanesPicture, x: number, c: Colours): void {

@@ -64,7 +64,7 @@ export function heightOf(event: WireEvent): number {
 }
 
 /** The seq at a place: 0 left of everything. */
-export function seqAt(layout: TapeLayout, x: number): number {
+export function seqAt(layout: Pick<TapeLayout, 'xs'>, x: number): number {
   const { xs } = layout
   if (!xs.length || x < xs[0]! - BEFORE) return 0
   let [low, high] = [0, xs.length - 1]

@@ -1,5 +1,6 @@
-// A moment of a run as an address: /runs/01J9?seq=79&block=score&iter=review:6. Opening it shows exactly that.
+// A moment of a run as an address: /runs/01J9?seq=79&block=score&iter=review:6&with=01J8. Opening it shows exactly that.
 
+import { compareStore } from './compare'
 import { runStore } from '../../state/live'
 import { uiStore } from '../../state/ui'
 
@@ -7,6 +8,8 @@ export interface Moment {
   seq: number | null
   block: string | null
   iter: Record<string, number>
+  /** The run to compare with. */
+  with: string | null
 }
 
 export function readMoment(query: URLSearchParams): Moment {
@@ -17,11 +20,16 @@ export function readMoment(query: URLSearchParams): Moment {
     const index = Number(part.slice(at + 1))
     if (at > 0 && Number.isInteger(index) && index >= 0) iter[part.slice(0, at)] = index
   }
-  return { seq: seq !== null && /^\d{1,9}$/.test(seq) ? Number(seq) : null, block: query.get('block'), iter }
+  return {
+    seq: seq !== null && /^\d{1,9}$/.test(seq) ? Number(seq) : null,
+    block: query.get('block'),
+    iter,
+    with: query.get('with'),
+  }
 }
 
 /** The query of what is shown now; null removes a name. Live runs name no seq. */
-export function momentQuery(): Record<'seq' | 'block' | 'iter', string | null> {
+export function momentQuery(): Record<'seq' | 'block' | 'iter' | 'with', string | null> {
   const { cursor } = runStore.getState()
   const { selection, iter } = uiStore.getState()
   const parts = Object.entries(iter).map(([container, index]) => `${container}:${index}`)
@@ -29,6 +37,7 @@ export function momentQuery(): Record<'seq' | 'block' | 'iter', string | null> {
     seq: cursor === 'live' ? null : String(cursor),
     block: selection.blocks.length === 1 ? selection.blocks[0]! : null,
     iter: parts.length ? parts.join(',') : null,
+    with: compareStore.getState().id,
   }
 }
 

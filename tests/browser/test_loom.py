@@ -1,0 +1,82 @@
+"""All runs of a workflow on one canvas."""
+
+from __future__ import annotations
+
+import re
+
+from playwright.sync_api import expect
+
+from tests.browser.conftest import Contexts, Servers
+from tests.browser.editor import Api, document
+
+DOC = document(
+    {
+        "each": {
+            "type": "loop",
+            "at": [288, 0],
+            "size": [448, 224],
+            "params": {"mode": "each", "items": "<start.lines>"},
+        },
+        "line": {
+            "type": "function",
+            "name": "Reserve",
+            "parent": "each",
+            "at": [48, 48],
+            "params": {"code": "if (<loop.item> < 0) throw new Error('sold out')"},
+        },
+        "sorry": {"type": "set", "name": "Tell the team", "at": [800, 320], "params": {"value": 1}},
+        "ask": {"type": "approval", "name": "Buyer", "at": [800, 0], "params": {"title": "Buy?"}},
+    },
+    [("start", "each"), ("each", "body", "line"), ("each", "error", "sorry"), ("each", "ask")],
+    name="orders",
+)
+
+
+def test_all_runs_are_threads_and_a_bundle_lists_its_runs(servers: Servers, contexts: Contexts) -> None:
+    server = servers()
+    api = Api(server.url)
+    api.post("/api/workflows", {"document": DOC})
+    for lines in ([1, 2], [1, -1], [3], [-2], [4, 5, 6]):
+        api.post("/api/workflows/orders/runs?wait=20", {"input": {"lines": lines}})
+    page = contexts(server.url).page()
+    page.goto("/loom/orders")
+    card = page.locator('[data-block="line"]')
+    expect(card).to_contain_text("5 runs, 2 failed")
+    expect(page.locator('[data-block="ask"]')).to_contain_text("3 open")
+    expect(page.locator('.loomcell[data-state="1"]')).to_have_count(2)
+    expect(page.locator(".loomcell")).to_have_count(9)
+    expect(page.locator('[data-exit="each out"]')).to_contain_text("3")
+    page.locator('[data-exit="each error"]').focus()
+    page.keyboard.press("Enter")
+    listed = page.get_by_test_id("loom-runs")
+    expect(listed.get_by_role("heading")).to_have_text("2 runs left each by its error branch")
+    expect(listed.get_by_role("listitem")).to_have_count(2)
+    listed.get_by_role("button", name="Run 2 again").click()
+    expect(listed.get_by_role("status")).to_have_text("2 of 2 started")
+    expect(card).to_contain_text("7 runs, 4 failed")  # it is live
+    listed.get_by_role("listitem").first.get_by_role("link").click()
+    expect(page).to_have_url(re.compile(r"/runs/[0-9a-f]{32}$"))
+
+
+def test_a_brush_counts_the_runs_of_its_time(servers: Servers, contexts: Contexts) -> None:
+    server = servers()
+    api = Api(server.url)
+    api.post("/api/workflows", {"document": DOC})
+    for _ in range(4):
+        api.post("/api/workflows/orders/runs?wait=20", {"input": {"lines": [-1]}})
+    page = contexts(server.url).page()
+    page.goto("/loom/orders")
+    expect(page.get_by_text("The last 4 runs")).to_be_visible()
+    page.get_by_role("slider", name="Runs until").press("Home")
+    expect(page.locator(".loom__brushed")).to_contain_text("1 of 4")
+    expect(page.locator('[data-block="line"]')).to_contain_text("1 run, 1 failed")
+    page.get_by_role("button", name="Show all times").click()
+    expect(page.locator('[data-block="line"]')).to_contain_text("4 runs, 4 failed")
+
+
+def test_a_workflow_without_runs_says_so(servers: Servers, contexts: Contexts) -> None:
+    server = servers()
+    Api(server.url).post("/api/workflows", {"document": DOC})
+    page = contexts(server.url).page()
+    page.goto("/loom/orders")
+    expect(page.get_by_text("No runs yet")).to_be_visible()

@@ -1,0 +1,213 @@
+// All runs of a workflow on one canvas: edges as thick as how many runs went there, cards with times and failures, iterations as a grid.
+
+import { useEffect, useMemo, useState, type ReactElement } from 'react'
+import type { Loom as LoomAnswer, LoomRun } from '../api/schemas'
+import type { Document } from '../api/types'
+import { nameOf, routeTitle } from '../document/document'
+import TopBar from '../edit/shell/TopBar'
+import { api } from '../net/api'
+import { loadSpecs, specsStore } from '../state/doc'
+import { placed } from '../state/placed'
+import { Ago } from '../ui/Ago'
+import { Button } from '../ui/Button'
+import { EmptyState } from '../ui/EmptyState'
+import { Link, navigate } from '../ui/navigation'
+import { Status } from '../ui/status'
+import type { RunStatus } from '../api/types'
+import { useData } from '../ui/useData'
+import { useReadOnly } from '../ui/rights'
+import { shortId } from '../ui/words'
+import { Histogram, type Brush } from './loom/Histogram'
+import { Picture } from './loom/Picture'
+import { isOpen, totalsOf } from './loom/totals'
+import { ListState, Stale, usePolled } from './parts'
+import './pages.css'
+import './loom/loom.css'
+
+const EVERY_MS = 3000
+const LISTED = 50
+/** Requests at the same time when many runs are run again. */
+const AT_ONCE = 4
+
+export default function Loom({ id: workflow }: { id: string }): ReactElement {
+  const stored = useData(async () => {
+    const [version] = await Promise.all([api.workflow(workflow), loadSpecs()])
+    return placed(version.document, specsStore.getState().specs)
+  }, [workflow])
+  const loom = usePolled(() => api.loom(workflow), [workflow], EVERY_MS)
+  const { reload } = loom
+  const partial = loom.value !== null && !loom.value.complete
+  useEffect(() => {
+    if (partial && !loom.loading) reload()
+  }, [partial, loom.loading, reload])
+  const tabs = [
+    { to: `/runs?workflow=${encodeURIComponent(workflow)}`, label: 'Runs' },
+    { to: `/loom/${encodeURIComponent(workflow)}`, label: 'Loom' },
+    { to: '/approvals', label: 'Approvals' },
+  ]
+  const failed = stored.error ? stored : loom
+  return (
+    <div className="screen loom">
+      <TopBar
+        tabs={tabs}
+        left={
+          <>
+            <span className="bar__slash" aria-hidden="true">
+              /
+            </span>
+            <h1 className="loom__title">{workflow}</h1>
+          </>
+        }
+      />
+      <main className="loom__main">
+        <Stale data={loom} />
+        {stored.value && loom.value ? (
+          loom.value.runs.length || !loom.value.complete ? (
+            <Woven doc={stored.value} loom={loom.value} workflow={workflow} />
+          ) : (
+            <EmptyState icon="play" title="No runs yet">
+              <p>Run the workflow, and its runs are drawn here as threads.</p>
+            </EmptyState>
+          )
+        ) : (
+          <ListState data={failed} empty={false}>
+            {null}
+          </ListState>
+        )}
+      </main>
+    </div>
+  )
+}
+
+function Woven({ doc, loom, workflow }: { doc: Document; loom: LoomAnswer; workflow: string }): ReactElement {
+  const [brush, setBrush] = useState<Brush>(null)
+  const [chosen, setChosen] = useState<string | null>(null)
+  const specs = specsStore.getState().specs
+  const totals = useMemo(() => totalsOf(loom, brush), [loom, brush])
+  const open = totals.runs.filter(isOpen).length
+  const exit = chosen === null ? undefined : totals.exits.get(chosen)
+  return (
+    <>
+      <div className="loom__head">
+        {brush ? (
+          <span className="loom__brushed">
+            Runs of <b>{`${at(brush[0])} to ${at(brush[1])}`}</b>
+            {`, ${totals.runs.length.toLocaleString('en')} of ${loom.runs.length.toLocaleString('en')}`}
+            <Button kind="bare" icon="close" iconOnly onClick={() => setBrush(null)}>
+              Show all times
+            </Button>
+          </span>
+        ) : (
+          <span className="loom__brushed">{`The last ${loom.runs.length.toLocaleString('en')} runs`}</span>
+        )}
+        {loom.complete ? null : <span role="status">Reading more runs</span>}
+        <span className="loom__legend">
+          <i data-kind="ended" /> ended <i data-kind="open" /> {`open now, ${open.toLocaleString('en')}`}{' '}
+          <i data-kind="error" /> error branch
+        </span>
+      </div>
+      <Picture
+        doc={doc}
+        specs={specs}
+        totals={totals}
+        chosen={chosen}
+        onChoose={(key) => setChosen(key === chosen ? null : key)}
+        onOpen={(run) => navigate(`/runs/${run.id}`)}
+      />
+      {exit && chosen !== null ? (
+        <Left
+          key={chosen}
+          title={`${exit.runs.length.toLocaleString('en')} ${exit.runs.length === 1 ? 'run' : 'runs'} left ${leftBy(doc, chosen)}`}
+          runs={exit.runs}
+          workflow={workflow}
+          onClose={() => setChosen(null)}
+        />
+      ) : null}
+      <Histogram runs={loom.runs} brush={brush} onBrush={setBrush} />
+    </>
+  )
+}
+
+function leftBy(doc: Document, exit: string): string {
+  const cut = exit.lastIndexOf(' ')
+  const [block, handle] = [exit.slice(0, cut), exit.slice(cut + 1)]
+  const name = nameOf(doc, block)
+  if (handle === 'out') return name
+  return handle === 'error'
+    ? `${name} by its error branch`
+    : `${name} by ${routeTitle(doc, block, handle, specsStore.getState().specs)}`
+}
+
+const at = (ms: number): string =>
+  new Date(ms).toLocaleTimeString('en-GB', { hour: '2-digit', minute: '2-digit', second: '2-digit' })
+
+/** The runs of a bundle, and what can be done with all of them. */
+function Left({
+  title,
+  runs,
+  workflow,
+  onClose,
+}: {
+  title: string
+  runs: readonly LoomRun[]
+  workflow: string
+  onClose: () => void
+}): ReactElement {
+  const readOnly = useReadOnly()
+  const ended = runs.filter((run) => !isOpen(run))
+  const [progress, setProgress] = useState<{ done: number; failed: number } | null>(null)
+  const newest = [...runs].reverse()
+  const again = async (): Promise<void> => {
+    setProgress({ done: 0, failed: 0 })
+    const left = [...ended]
+    const one = async (): Promise<void> => {
+      for (let run = left.pop(); run; run = left.pop()) {
+        const ok = await api.rerun(run.id).then(
+          () => true,
+          () => false,
+        )
+        setProgress((before) => ({ done: before!.done + 1, failed: before!.failed + (ok ? 0 : 1) }))
+      }
+    }
+    await Promise.all(Array.from({ length: AT_ONCE }, one))
+  }
+  const why = readOnly ?? (ended.length ? (progress ? 'They have been started.' : null) : 'All of them are open.')
+  return (
+    <section className="loomlist" aria-label={title} data-testid="loom-runs">
+      <header>
+        <h2>{title}</h2>
+        <Button kind="bare" icon="close" iconOnly onClick={onClose}>
+          Close
+        </Button>
+      </header>
+      <ol>
+        {newest.slice(0, LISTED).map((run) => (
+          <li key={run.id}>
+            <Link to={`/runs/${run.id}`}>
+              <Status status={run.status as RunStatus} />
+              <code>{shortId(run.id)}</code>
+              <b>{run.key ?? ''}</b>
+              <span>{run.error ?? ''}</span>
+              <Ago at={run.created_at_ms} />
+            </Link>
+          </li>
+        ))}
+      </ol>
+      <footer>
+        <span className="quiet" role="status">
+          {progress
+            ? `${progress.done - progress.failed} of ${ended.length} started${progress.failed ? `, ${progress.failed} not` : ''}`
+            : runs.length > LISTED
+              ? `${(runs.length - LISTED).toLocaleString('en')} more`
+              : ''}
+        </span>
+        <Link className="button" to={`/runs?workflow=${encodeURIComponent(workflow)}`}>
+          Open as list
+        </Link>
+        <Button kind="primary" icon="restored" why={why} onClick={() => void again()}>
+          {`Run ${ended.length.toLocaleString('en')} again`}
+        </Button>
+      </footer>
+    </section>
+  )
+}
