@@ -117,9 +117,9 @@ function Inner({ mode }: { mode: CanvasMode }): ReactElement {
   const selection = useStore(uiStore, (s) => s.selection)
   const wantsMap = useStore(uiStore, (s) => s.minimap)
   const tidying = useStore(inPlaceStore, (s) => s.tidying)
-  const kept = useStore(collapsedStore, (s) => s.kept)
+  const collapsed = useStore(collapsedStore, (s) => s.byName)
   const whole = mode === 'edit' ? edited : (ran ?? EMPTY)
-  const doc = useMemo(() => shownDocument(whole), [whole, kept])
+  const doc = useMemo(() => shownDocument(whole), [whole, collapsed])
   const editable = mode === 'edit' && !readonly
   const [local, setLocal] = useState<Local>(NOTHING_LOCAL)
   const [derive] = useState(deriver)

@@ -52,8 +52,8 @@ export const ContainerNode = memo(function ContainerNode({
   const stepper = !!rounds && rounds.count > 0 && !far
   const textOf = useMemo(() => itemTexts(id), [id, rounds])
   const counted = stepper && hasRoom(width - countsW(rounds), name, 0, true, rounds.failed)
-  const taken = counted ? countsW(rounds) : 0
-  const roomy = stepper && textOf(rounds.index) !== '' && hasRoom(width - taken - ITEM_W, name, 0, true, rounds.failed)
+  const bars = counted ? countsW(rounds) : 0
+  const roomy = stepper && textOf(rounds.index) !== '' && hasRoom(width - bars - ITEM_W, name, 0, true, rounds.failed)
   const min = selected && mode === 'edit' ? leastSize(id) : CONTAINER_MIN
   return (
     <>
@@ -83,8 +83,7 @@ export const ContainerNode = memo(function ContainerNode({
           {far ? null : <Fold id={id} name={name} collapsed={collapsed} />}
           <Plate block={block} spec={spec} shape="container" />
           <Name id={id} name={name} />
-          {far ||
-          !hasRoom(width - taken - (roomy ? ITEM_W : 0), name, sentence.length, stepper, rounds?.failed ?? 0) ? (
+          {far || !hasRoom(width - bars - (roomy ? ITEM_W : 0), name, sentence.length, stepper, rounds?.failed ?? 0) ? (
             <span className="container__fill" />
           ) : (
             <span className="container__sentence" title={sentence}>

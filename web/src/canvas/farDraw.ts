@@ -190,15 +190,15 @@ function drawLabels(context: CanvasRenderingContext2D, { containers }: Picture, 
   context.font = `600 ${LABEL.font}px ${colours.font}`
   context.textBaseline = 'middle'
   context.lineWidth = 1
-  const taken: { x: number; y: number; w: number }[] = []
+  const labels: { x: number; y: number; w: number }[] = []
   for (const { x, y, w, name } of containers) {
     const [left, top, room] = [tx + x * zoom + 4, ty + y * zoom - LABEL.height / 2, w * zoom - 8]
     if (room < LABEL.least || left > frame.width || top > frame.height || left + room < 0 || top < -LABEL.height)
       continue
     const wide = Math.min(room, context.measureText(name).width + 2 * LABEL.pad)
-    if (taken.some((each) => left < each.x + each.w && each.x < left + wide && Math.abs(each.y - top) < LABEL.height))
+    if (labels.some((each) => left < each.x + each.w && each.x < left + wide && Math.abs(each.y - top) < LABEL.height))
       continue
-    taken.push({ x: left, y: top, w: wide })
+    labels.push({ x: left, y: top, w: wide })
     const label = new Path2D()
     label.roundRect(left, top, wide, LABEL.height, 4)
     context.fillStyle = colours.panel!

@@ -10,22 +10,22 @@ const KEY = 'weft-collapsed'
 const WORKFLOWS_KEPT = 50
 const NONE: readonly string[] = []
 
-type Kept = Readonly<Record<string, readonly string[]>>
+type Collapsed = Readonly<Record<string, readonly string[]>>
 
-export const collapsedStore = createStore<{ kept: Kept }>(() => ({ kept: remembered() }))
+export const collapsedStore = createStore<{ byName: Collapsed }>(() => ({ byName: remembered() }))
 
 /** The collapsed containers of a workflow. */
-export const collapsedOf = (kept: Kept, doc: Document): readonly string[] => kept[doc.name ?? ''] ?? NONE
+export const collapsedOf = (byName: Collapsed, doc: Document): readonly string[] => byName[doc.name ?? ''] ?? NONE
 
 export function setCollapsed(doc: Document, id: string, on: boolean): void {
-  const { kept } = collapsedStore.getState()
+  const { byName } = collapsedStore.getState()
   const name = doc.name ?? ''
-  const before = collapsedOf(kept, doc)
+  const before = collapsedOf(byName, doc)
   if (before.includes(id) === on) return
-  const others = Object.entries(kept).filter(([other]) => other !== name)
+  const others = Object.entries(byName).filter(([other]) => other !== name)
   const ids = on ? [...before, id] : before.filter((other) => other !== id)
   const next = Object.fromEntries([...others, ...(ids.length ? [[name, ids] as const] : [])].slice(-WORKFLOWS_KEPT))
-  collapsedStore.setState({ kept: next })
+  collapsedStore.setState({ byName: next })
   try {
     localStorage.setItem(KEY, JSON.stringify(next))
   } catch {
@@ -38,7 +38,7 @@ const copies = new WeakMap<Block, Block>()
 
 /** The document as it is shown: without what is inside collapsed containers, which are as high as their heads. */
 export function shownDocument(doc: Document): Document {
-  const ids = collapsedOf(collapsedStore.getState().kept, doc).filter((id) => doc.blocks[id])
+  const ids = collapsedOf(collapsedStore.getState().byName, doc).filter((id) => doc.blocks[id])
   if (!ids.length) return doc
   if (last?.doc === doc && last.ids.length === ids.length && last.ids.every((id, i) => id === ids[i])) return last.shown
   const closed = new Set(ids)
@@ -66,10 +66,10 @@ export function expandAround(doc: Document): void {
     if (doc.blocks[id]) for (const container of chainOf(doc, id)) setCollapsed(doc, container, false)
 }
 
-function remembered(): Kept {
+function remembered(): Collapsed {
   try {
-    const kept: unknown = JSON.parse(localStorage.getItem(KEY) ?? '{}')
-    return kept && typeof kept === 'object' && !Array.isArray(kept) ? (kept as Kept) : {}
+    const stored: unknown = JSON.parse(localStorage.getItem(KEY) ?? '{}')
+    return stored && typeof stored === 'object' && !Array.isArray(stored) ? (stored as Collapsed) : {}
   } catch {
     return {}
   }

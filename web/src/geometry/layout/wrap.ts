@@ -1,4 +1,4 @@
-// Long chains wrap: what would be far wider than a screen is cut where a single edge goes on, and stands in rows like lines of text.
+// Long chains wrap: what would be far wider than a screen is cut where a single edge continues, and stands in rows like lines of text.
 // Pure.
 
 import { GAP_Y } from './place'
