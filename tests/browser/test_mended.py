@@ -56,12 +56,12 @@ def test_a_conflict_shows_where_the_texts_differ(editor: Editor, contexts: Conte
     other = Editor(watched.page(), editor.api.url)
     other.page.goto(f"/w/{draft}")
     other.is_ready("a")
-    for each, text in ((editor, "ends here."), (other, "goes on.")):
+    for each, text in ((editor, "ends here."), (other, "continues.")):
         each.page.get_by_label("Description").fill(long + text)
         if each is editor:
             each.is_saved()
     dialog = other.at("conflict")
-    expect(dialog.locator("td mark")).to_have_text(["goes on", "ends here"])
+    expect(dialog.locator("td mark")).to_have_text(["continues", "ends here"])
     expect(dialog.get_by_role("rowheader")).to_have_text("Description")
     heads = dialog.locator("thead th").evaluate_all("(all) => all.map((each) => each.getClientRects().length)")
     assert heads == [1, 1, 1]
