@@ -78,6 +78,8 @@ const NOT_BY_REACT_FLOW = (): void => undefined
 const NOTHING_LOCAL: Local = new Map()
 // Fetched when one zooms out.
 const FarCanvas = lazy(() => import('./FarCanvas'))
+// Fetched behind the canvas: it is about runs that are kept as tests.
+const KeptChips = lazy(() => import('./KeptChips'))
 const NO_EDGES: FlowLine[] = []
 const NO_NODES: FlowNode[] = []
 const NODE_TYPES = { block: BlockNode, container: ContainerNode, note: NoteNode }
@@ -362,6 +364,11 @@ function Inner({ mode }: { mode: CanvasMode }): ReactElement {
                   : (MINIMAP_COLOURS[worstOf(node.id)] ?? 'var(--edge)')
               }
             />
+          ) : null}
+          {editable ? (
+            <Suspense fallback={null}>
+              <KeptChips doc={doc} specs={specs} local={local} />
+            </Suspense>
           ) : null}
           {merged && levels.blocks ? <EdgeSheet doc={doc} specs={specs} ways={ways} /> : null}
           {levels.weave ? (

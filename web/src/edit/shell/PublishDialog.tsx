@@ -1,6 +1,6 @@
 // Publishing: the draft becomes a version, which does not change. What stops by it is ticked first.
 
-import { useState, type ReactElement } from 'react'
+import { lazy, Suspense, useState, type ReactElement } from 'react'
 import { useStore } from 'zustand'
 import { api, ApiError } from '../../net/api'
 import { serverNow } from '../../net/clock'
@@ -21,6 +21,8 @@ import { messageOf } from '../../ui/words'
 import { impactOf, type Active, type Effect } from './impact'
 import { ChangeSentence, Columns } from './PublishImpact'
 import './publish.css'
+
+const PublishReplay = lazy(() => import('./PublishReplay'))
 
 interface Problems {
   text: string
@@ -126,6 +128,11 @@ export default function PublishDialog(): ReactElement {
         ) : (
           <Columns impact={impact} active={active} />
         )}
+        {active && known ? (
+          <Suspense fallback={null}>
+            <PublishReplay name={name} doc={doc} />
+          </Suspense>
+        ) : null}
         {triggersOff ? <TriggersOff activates={activates} onChange={setActivates} /> : null}
         {problems ? <Refused {...problems} /> : null}
         <Stops stops={impact.stops} ticked={(id) => ticked.includes(`${name} ${id}`)} onTick={tick} />

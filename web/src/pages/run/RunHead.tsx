@@ -5,6 +5,7 @@ import { useStore } from 'zustand'
 import { announce } from '../../a11y'
 import { keyOfEvent, keyText } from '../../keys'
 import { api, ApiError } from '../../net/api'
+import { dropKept, keepRun, keptRuns } from '../../net/backtests'
 import type { Json } from '../../api/schemas'
 import { Link, navigate } from '../../ui/navigation'
 import { chainOf, nameOf } from '../../document/document'
@@ -90,6 +91,19 @@ export function RunHead(): ReactElement {
     return () => removeEventListener('keydown', onKey)
   })
 
+  const workflow = meta?.workflow ?? null
+  const keeps = useData(async () => (workflow === null ? [] : keptRuns(workflow)), [workflow])
+  const isKept = keeps.value?.some((each) => each.run === meta?.id) ?? false
+  const keep = async (): Promise<void> => {
+    if (!meta) return
+    try {
+      await (isKept ? dropKept(meta.id) : keepRun(meta.id))
+      keeps.reload()
+      toast(isKept ? 'The run is kept no longer.' : `Kept as a test of ${meta.workflow}.`, 'ok')
+    } catch (error) {
+      toast(messageOf(error), 'err')
+    }
+  }
   const input = useMemo(() => JSON.stringify(meta?.input ?? {}), [meta])
   const gave = useMemo(() => (output === undefined ? null : JSON.stringify(output)), [output])
   if (!meta) return <section className="runhead" aria-label="Run" />
@@ -100,6 +114,12 @@ export function RunHead(): ReactElement {
       icon: 'router',
       why: mayNot ?? (cursor < 1 ? 'No event yet' : null),
       onSelect: () => setDialog('fork'),
+    },
+    {
+      label: isKept ? 'Keep no longer' : 'Keep as test',
+      icon: 'pin',
+      why: mayNot ?? (ended ? null : 'The run has not ended'),
+      onSelect: () => void keep(),
     },
     {
       label: 'Move to another version',

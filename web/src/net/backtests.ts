@@ -1,0 +1,41 @@
+// Runs that are kept as tests, and documents played against recorded runs. Nothing outside is called by that.
+
+import * as is from '../api/checks'
+import type { Backtest, KeptView, RunReplay } from '../api/schemas'
+import type { Document } from '../api/types'
+import { answer } from './answers'
+import { enc, get, post, send } from './http'
+
+export const keepRun = (run: string, note = '') => post(`/api/runs/${enc(run)}/keep`, { note }, answer(is.KeptView))
+
+export const dropKept = (run: string) => send('DELETE', `/api/runs/${enc(run)}/keep`, answer(is.KeepDropped), {})
+
+export const keptRuns = async (workflow: string, signal?: AbortSignal): Promise<readonly KeptView[]> =>
+  (await get(`/api/workflows/${enc(workflow)}/kept`, answer(is.KeptRuns), signal)).kept
+
+/** Which runs: the last so many, or those that are kept. */
+export type Which = number | 'kept'
+const KEPT_MAX = 200
+
+/** Play a document, page by page. `onPage` gets all runs so far, and how many there are to be. */
+export async function play(
+  workflow: string,
+  document: Document,
+  which: Which,
+  onPage: (runs: readonly RunReplay[], total: number) => void,
+  signal: AbortSignal,
+): Promise<void> {
+  let left = which === 'kept' ? KEPT_MAX : which
+  let before: string | null = null
+  let runs: readonly RunReplay[] = []
+  while (left > 0) {
+    const body = { document, kept: which === 'kept', last: left, before }
+    const path = `/api/workflows/${enc(workflow)}/backtest`
+    const page: Backtest = await send('POST', path, answer(is.Backtest), body, {}, signal)
+    onPage([...runs, ...page.runs], runs.length + page.total)
+    runs = [...runs, ...page.runs]
+    left -= page.runs.length
+    before = page.next
+    if (before === null) return
+  }
+}
