@@ -10,6 +10,7 @@ import { Ago } from '../../ui/Ago'
 import { Button } from '../../ui/Button'
 import { Icon, type IconName } from '../../ui/icons'
 import { Link } from '../../ui/navigation'
+import { durationText } from '../../ui/time'
 import { messageOf, shortId } from '../../ui/words'
 import './replay.css'
 
@@ -56,7 +57,7 @@ export default function PublishReplay({ name, doc }: { name: string; doc: Docume
             : `The last ${done ? runs.length : total || which} runs, played`}
         </h3>
         <span className="replay__note">
-          {done ? `${(played.ms / 1000).toFixed(1)} s, nothing was called outside` : 'Nothing is called outside'}
+          {done ? `${durationText(played.ms)}, nothing was called outside` : 'Nothing is called outside'}
         </span>
         <select
           aria-label="Which runs"
