@@ -11,6 +11,7 @@ from starlette.responses import Response
 
 from executor.service.topics.lifecycle import How, MigrateAnswer
 from executor.service.topics.reruns import Continuation, Target
+from executor.service.topics.rewinds import ForkPreview
 from executor.service.views import view_of
 from server.api.runs import (
     KEY,
@@ -25,6 +26,14 @@ from server.api.runs import (
 )
 from server.http.response import Json, Version
 from server.http.table import Call, Routes, RouteSpec
+
+Seq = Annotated[int, Meta(ge=1, le=2**53)]
+
+
+class ForkQuery(Struct, frozen=True):
+    seq: Annotated[Seq | None, Meta(description="The event to fork at.")] = None
+    node: Annotated[str | None, Meta(description="In place of `seq`: the key of a node with steps.")] = None
+    step: Annotated[Seq | None, Meta(description="And the number of the step that has another result.")] = None
 
 
 class RerunRequest(Struct, forbid_unknown_fields=True):
@@ -45,10 +54,14 @@ class RerunRequest(Struct, forbid_unknown_fields=True):
 
 
 class ForkRequest(Struct, forbid_unknown_fields=True):
-    """POST /api/runs/{id}/fork. `outputs`: by node key, in place of the recorded ones."""
+    """POST /api/runs/{id}/fork. `outputs`: by node key, in place of the recorded ones. `steps`: results of steps, such
+    as calls of an agent, by node key and number of the step; then `seq` may be left out, and is the last event before
+    the next step of that node. `params`: by block, in place of those with these names; they count from there on."""
 
-    seq: Annotated[int, Meta(ge=1, le=2**53)]
+    seq: Seq | None = None
     outputs: dict[str, Any] = {}
+    steps: dict[str, dict[str, Any]] = {}
+    params: dict[str, dict[str, Any]] = {}
 
 
 class RetryRequest(Struct, forbid_unknown_fields=True):
@@ -126,11 +139,23 @@ route = Routes("runs", RouteSpec)
 )
 async def fork(call: Call, id: str, body: ForkRequest) -> Json[ForkAccepted]:
     """Create a run that continues from event `seq`. It copies all events up to there, with the given outputs in place
-    of the recorded ones. The source run is not changed. 409: the source run was failing at that event; `seq` is then
-    the last event from which a fork can continue."""
-    call.record(_changes(f"at {body.seq}", "outputs", body.outputs))
-    forked = await call.engine.lifecycle.fork(id, body.seq, body.outputs, idempotency_key=idempotency_key(call))
+    of the recorded ones. The source run is not changed. Inside a node with steps, such as an agent, every finished step
+    is taken over, not made or paid again; one of them can have another result, or the block other params from there on.
+    409: the source run was failing at that event; `seq` is then the last event from which a fork can continue."""
+    edits = [*body.outputs, *(f"{key} step {n}" for key, numbers in body.steps.items() for n in numbers), *body.params]
+    call.record(_changes(f"at {body.seq or 'a step'}", "changed", dict.fromkeys(edits)))
+    forked = await call.engine.lifecycle.fork(
+        id, body.seq, body.outputs, steps=body.steps, params=body.params, idempotency_key=idempotency_key(call)
+    )
     return _made(view_of(ForkAccepted, accepted(forked), source=id, seq=forked.seq))
+
+
+@route("GET", "/api/runs/{id}/fork", "Preview a fork", needs="viewer", statuses=REFUSED)
+async def preview_fork(call: Call, id: str, query: ForkQuery) -> ForkPreview:
+    """Changes nothing. `calls` finished steps are taken over, with what they used; `again` is what the run did after
+    them, and the fork may do again (`n`: the number of the step, 0 for a block)."""
+    steps = {query.node: {str(query.step): None}} if query.node and query.step else None
+    return await call.engine.lifecycle.preview_fork(id, query.seq, steps)
 
 
 @route(

@@ -59,7 +59,7 @@ SECTIONS = {
     "Stop, repair and delete": """
         runs.cancel              Cancel RUN and the runs it has started.
         runs.retry               Run NODE of RUN again, and what follows it.
-        rerun.rerun              Start RUN again, or continue it with another version.
+        runs.rerun               Start RUN again, or continue it with another version.
         runs.fork                Start a new run from an event of RUN.
         runs.migrate             Move the open run RUN to another version of its workflow.
         workflows.delete         Delete a run or a workflow.

@@ -32,6 +32,7 @@ class BlockType(TypedDict):
     effect: Literal["none", "read", "write"]; runners: list[Literal["dask", "inline", "process"]]; attempts: int
     timeout_ms: int; sentence: str; icon: str
 class CacheCleared(TypedDict): cleared: int
+class Call(TypedDict): key: str; n: int; kind: str; name: str; effect: str
 class CallbackTaken(TypedDict): accepted: bool; received_at_ms: int
 class Cancelled(TypedDict): run: str; cancelled: bool; status: Literal["cancelled", "cancelling"]
 class Card(TypedDict):
@@ -106,6 +107,8 @@ class FileValue(TypedDict):
 class FireView(TypedDict):
     due_ms: int; at_ms: int; outcome: Literal["failed", "missed", "queued", "skipped", "started"]; run: str | None
     error: str | None
+class ForkPreview(TypedDict):
+    run: str; seq: int; calls: int; usage: dict[str, int]; cost: float | None; again: list[Call]; more: bool
 class GcAccepted(TypedDict): created: bool; job: GcJob
 class GcJob(TypedDict):
     dry_run: bool; older_than_s: float | None; keep: int; began_at_ms: int; updated_at_ms: int; id: str

@@ -304,10 +304,23 @@ class RunCalls:
 
     @route("POST", "/api/runs/{id}/fork")
     def fork(
-        self, run: str, seq: int, outputs: Mapping[str, Any] | None = None, *, idempotency_key: str | None = None
+        self,
+        run: str,
+        seq: int | None = None,
+        outputs: Mapping[str, Any] | None = None,
+        *,
+        steps: Mapping[str, Mapping[str, Any]] | None = None,
+        params: Mapping[str, Mapping[str, Any]] | None = None,
+        idempotency_key: str | None = None,
     ) -> Call[answers.ForkAccepted]:
         """Start a new run that continues from event `seq` of this one, with these outputs, by node key, in place of the
-        recorded ones."""
+        recorded ones; `steps`: results of steps, by node key and number; `params` of blocks, from there on."""
+
+    @route("GET", "/api/runs/{id}/fork")
+    def fork_preview(
+        self, run: str, seq: int | None = None, *, node: str | None = None, step: int | None = None
+    ) -> Call[answers.ForkPreview]:
+        """Return what a fork takes over, and what it may do again."""
 
     @call
     def retry(self, run: str, key: str, *, idempotency_key: str | None = None) -> Call[answers.RetryAccepted]:

@@ -22,7 +22,7 @@ from executor.kernel.core.decide import first_event
 from executor.kernel.journal.codec import Codec
 from executor.kernel.process.observe import present_parent
 from executor.kernel.process.threads import aside
-from executor.kernel.store.run_rows import NewRun, Placement, Record
+from executor.kernel.store.run_rows import NewRun, Placement, Record, RunRow
 from executor.kernel.store.topics.drafts import DraftHead
 from executor.kernel.values import variables as paths
 from executor.kernel.values.payload import MISSING, encode, render, trimmed
@@ -114,6 +114,11 @@ def origin_of(document: bytes, plan: Plan, draft: DraftHead | None = None) -> Or
     digest = hashlib.sha256(document).hexdigest()
     name = (draft.name if draft else "") or plan.name
     return Origin(name, None, digest, document, draft.id if draft else None, draft.rev if draft else None)
+
+
+def origin_as(row: RunRow) -> Origin:
+    """Return the origin of a run that is like another one."""
+    return Origin(row.workflow, row.version, row.document_hash, None, row.draft_id, row.draft_rev)
 
 
 def request_hash(*asked: Any) -> str:

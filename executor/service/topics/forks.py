@@ -32,7 +32,7 @@ from executor.kernel.journal.given import ASKS, answers_in, below, bounds_of, is
 from executor.kernel.journal.reader import Records, output_of
 from executor.kernel.process.acting import present_actor
 from executor.kernel.run.links import Links
-from executor.kernel.run.new_run import new_run_id, placement_of
+from executor.kernel.run.new_run import new_run_id, origin_as, placement_of
 from executor.kernel.store.run_rows import NewRun, Record, RunRow
 from executor.kernel.store.topics.inbox import SignalRow
 from executor.kernel.store.topics.store import Store
@@ -42,6 +42,8 @@ from executor.kernel.values.payload import encode, split
 from executor.kernel.values.schema import Matches, check_output
 from executor.kernel.values.scope import Values
 from executor.service.parts import Parts
+from executor.service.topics import rewinds
+from executor.service.topics.rewinds import NO_REWIND, Rewind
 
 SIGNALS_MAX = 1_000_000  # all
 
@@ -85,6 +87,7 @@ async def fork(
     idempotency_key: str | None,
     request_hash: str,
     files: Sequence[str] = (),
+    rewind: Rewind = NO_REWIND,
 ) -> tuple[NewRun, int]:
     """Return the new run, to be created, and how many events it takes over: fewer than are copied where an answer of a
     person does not count for it (`kept`). `outputs`: by node key, in place of recorded ones, with these `files`. Raises
@@ -93,9 +96,11 @@ async def fork(
     id = new_run_id(now_ms)
     edits = await _checked(plan, copied, outputs, parts.services.sandbox.matches)
     changed = await _changed(store, copied, edits)
-    left = await kept(store, plan, row.id, copied.records, copied.events, changed)
+    results = rewinds.edited(plan, copied.events, rewind.steps)
+    left = await kept(store, plan, row.id, copied.records, copied.events, changed, rewind is not NO_REWIND, results)
     copied = copied.upto(left.events)
     records, blobs = await _edited(store, plan, row, copied, edits)
+    copied, records = _rewound(plan, row, copied, records, results, blobs, rewind.anew)
     started = copied.events[0]
     assert isinstance(started, e.RunStarted)
     # Outputs from a third run are found there; this run continues beyond the stop of the other one.
@@ -103,19 +108,16 @@ async def fork(
     # `not_starter` of its approvals is about the person who forks: the outputs may be theirs.
     started = replace(started, run=id, reuse=left.reuse, source_run=source, stop_after=None, by=present_actor())
     records[0] = codec.to_record(1, records[0].at_ms, started)
-    state = State.new(plan)
-    for event in [started, *copied.events[1:]]:
-        evolve(plan, state, event)
-        if state.phase is RunPhase.FAILING or state.ending is not None:
-            raise _failing(plan, row.id, event, state.seq)
+    state = _folded(plan, row, [started, *copied.events[1:]])
     sources = (row.id, source) if source != row.id and _is_read(plan, state, started) else (row.id,)
     made = decide(plan, state, f.ForkMade(now_ms, row.id, len(records)))
     records += [codec.to_record(len(records) + n, now_ms, event) for n, event in enumerate(made, 1)]
     opened = _opened(codec, [*copied.events, *made])
+    origin = rewind.origin or origin_as(row)
     new = NewRun(
         id=id,
         workflow=row.workflow,
-        version=row.version,
+        version=origin.version,
         plan_hash=plan.hash,
         plan=plan.encoded,
         input=row.input,
@@ -123,18 +125,28 @@ async def fork(
         now_ms=now_ms,
         idempotency_key=idempotency_key,
         request_hash=request_hash,
-        document_hash=row.document_hash,
-        draft_id=row.draft_id,
-        draft_rev=row.draft_rev,
+        document_hash=origin.document_hash,
+        document=origin.document,
+        draft_id=origin.draft_id,
+        draft_rev=origin.draft_rev,
         sources=sources,
         source_run_id=source,
         waits=tuple(await _waits(store, row.id, opened, id, parts.links, now_ms)),
         signals=tuple(await _signals(store, row.id, opened, copied, id)),
-        blobs=blobs,
+        blobs=tuple(blobs.items()),
         placement=placement_of(plan, orjson.loads(row.input)),
         files=tuple(files),
     )
     return new, len(copied.events)
+
+
+def _folded(plan: Plan, row: RunRow, events: Sequence[e.Event]) -> State:
+    state = State.new(plan)
+    for event in events:
+        evolve(plan, state, event)
+        if state.phase is RunPhase.FAILING or state.ending is not None:
+            raise _failing(plan, row.id, event, state.seq)
+    return state
 
 
 def _is_read(plan: Plan, state: State, started: e.RunStarted) -> bool:
@@ -198,12 +210,34 @@ def _key(plan: Plan, text: str) -> NodeKey | None:
     return None
 
 
+def _rewound(
+    plan: Plan,
+    row: RunRow,
+    copied: Copied,
+    records: list[Record],
+    results: Mapping[int, bytes],
+    blobs: dict[str, bytes],
+    anew: Collection[str],
+) -> tuple[Copied, list[Record]]:
+    """Return all with the other results of steps, and with the run that paid for each."""
+    codec, events = Codec(plan), list(copied.events)
+    for index, event in enumerate(events):
+        if isinstance(event, e.StepStarted | e.StepFinished):
+            again = plan.nodes[event.key[1]].block in anew
+            record = replace(records[index], data=rewinds.marked(records[index], row.id, again))
+            if index in results:
+                data = {name: value for name, value in data_of(record).items() if name != "error"}
+                record = _with_output(replace(record, data=orjson.dumps(data)), results[index], blobs)
+            records[index], events[index] = record, codec.to_event(record)
+    return Copied(copied.records, events, copied.next_ms), records
+
+
 async def _edited(
     store: Store, plan: Plan, row: RunRow, copied: Copied, edits: Mapping[NodeKey, bytes]
-) -> tuple[list[Record], tuple[tuple[str, bytes], ...]]:
+) -> tuple[list[Record], dict[str, bytes]]:
     records = list(copied.records)
     if not edits:
-        return records, ()
+        return records, {}
     fold = Fold(plan, Values(plan, orjson.loads(row.input), {}))
     blobs: dict[str, bytes] = {}
     for index, (record, event) in enumerate(zip(copied.records, copied.events, strict=True)):
@@ -215,7 +249,7 @@ async def _edited(
             final = edit if edit is not None else made
             assert final is not None
             records[index] = _with_output(record, final, blobs)
-    return records, tuple(blobs.items())
+    return records, blobs
 
 
 def _holds(plan: Plan, event: e.RegionExited, edits: Mapping[NodeKey, bytes]) -> bool:
@@ -312,21 +346,24 @@ async def kept(
     records: Sequence[Record],
     events: Sequence[e.Event],
     changed: Collection[NodeKey],
+    rewound: bool = False,
+    results: Collection[int] = (),
 ) -> Kept:
-    """Return the part of the run that a fork keeps. `changed`: the nodes with edited outputs. Raises Conflict if a
-    change outside would be repeated."""
+    """Return the part of the run that a fork keeps. `changed`: the nodes with edited outputs; `rewound`: steps have
+    other results (events `results`), or blocks other params. Raises Conflict if a change outside would be repeated."""
     started = events[0]
     assert isinstance(started, e.RunStarted)
     questions = await _reused(store, plan, started, events)
     questions += await _asked(store, plan, run, records, events)
-    stale = [question for question in questions if _differs(plan, question, changed)]
+    stale = [q for q in questions if _differs(plan, q, changed) or (rewound and q.bound and q.is_answered)]
     if not stale:
         return Kept(len(events), started.reuse)
     first = min(stale, key=lambda question: question.first)
     cut = len(events) if first.first >= len(events) else fork_point(events, first.first)
     own = {question.key for question in questions if question.is_own}
     left = {event.key for event in events[:cut] if isinstance(event, e.NodeSucceeded | e.RegionExited)}
-    if cut > first.first or not left.issuperset(changed) or _has_effects(plan, events[cut:], own):
+    lost = not left.issuperset(changed) or any(index >= cut for index in results)
+    if cut > first.first or lost or _has_effects(plan, events[cut:], own):
         raise Conflict(
             f"the answer to '{format_key(plan, first.key)}' does not count for this fork, and what was done after it "
             "would be done again",

@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from compiler.keys import NodeKey, format_key, join_key, parse_key, parse_path, split_key
 from compiler.plan import Plan
-from executor.errors import Conflict, NotFound
+from executor.errors import BadRequest, Conflict, NotFound
 from executor.kernel.core import facts as f
 from executor.kernel.core.fork import followers, follows, root_of
 from executor.kernel.core.messages import Migrate, Retry, encode
@@ -27,15 +27,16 @@ from executor.kernel.journal.reader import Records, load_plan
 from executor.kernel.process.acting import present_actor
 from executor.kernel.read.find import existing_run, find_version
 from executor.kernel.run.move import Misfit, fit
-from executor.kernel.run.new_run import Origin, check_input, new_run, new_run_id, request_hash
+from executor.kernel.run.new_run import Origin, check_input, new_run, new_run_id, origin_as, request_hash
 from executor.kernel.store.run_rows import Record, RunRow
 from executor.kernel.store.statements import TERMINAL
 from executor.kernel.store.topics.store import Store
 from executor.service.parts import Parts, Topic
-from executor.service.topics import reruns
+from executor.service.topics import reruns, rewinds
 from executor.service.topics.forks import beginning, fork
 from executor.service.topics.history import state_of
 from executor.service.topics.reruns import Continuation, Target
+from executor.service.topics.rewinds import NO_REWIND, ForkPreview, Params, Rewind, Steps, with_params
 from executor.service.topics.runs import Runs
 from executor.service.views import Rerun, Submitted, view_of
 
@@ -83,8 +84,7 @@ class Lifecycle(Topic):
         again; without a block it takes over nothing. Raises NotFound, InputInvalid, Conflict (the block lies inside a
         container, the run is open, answers are not valid for the new run, or the key was used before)."""
         row, plan = await self._ended(run)
-        origin = Origin(row.workflow, row.version, row.document_hash, None, row.draft_id, row.draft_rev)
-        return await self._again(row, plan, origin, block, input, idempotency_key)
+        return await self._again(row, plan, origin_as(row), block, input, idempotency_key)
 
     async def go_on(
         self,
@@ -170,30 +170,58 @@ class Lifecycle(Topic):
         return row, plan
 
     async def fork(
-        self, run: str, seq: int, outputs: Mapping[str, Any] | None = None, *, idempotency_key: str | None = None
+        self,
+        run: str,
+        seq: int | None = None,
+        outputs: Mapping[str, Any] | None = None,
+        *,
+        steps: Steps | None = None,
+        params: Params | None = None,
+        idempotency_key: str | None = None,
     ) -> Forked:
-        """Make a run that continues from event `seq` of `run`, with these outputs in place of recorded ones. Raises
-        NotFound, BadRequest, Conflict."""
+        """Make a run that continues from event `seq` of `run`, with these outputs in place of recorded ones, other
+        results of steps (by node key and number), and other params of blocks from there on. Without `seq` it is the
+        last event at which the steps can have other results. Raises NotFound, BadRequest, CompileError, Conflict."""
         row, plan = await self._run(run)
-        if seq > row.seq:
-            raise Conflict(
-                f"run {run} has no event {seq}; its last event is {row.seq}", code="seq_not_found", seq=row.seq
-            )
         async with existing_run(self._store, run):
-            copied = await beginning(self._store, plan, row, seq)
-        admitted = await self._parts.files.admit(dict(outputs or {}), "/outputs")
+            at = await self._fork_at(row, seq, steps)
+            copied = await beginning(self._store, plan, row, at)
+        asked: dict[str, Any] = {"outputs": dict(outputs or {}), "steps": dict(steps or {})}
+        admitted = await self._parts.files.admit(asked, "")
+        origin: Origin | None = None
+        if params:
+            document = (await self._runs.document(run)).document
+            plan, origin = await with_params(self._parts, row, plan, document, params)
         new, taken_over = await fork(
             self._parts,
             plan,
             row,
             copied,
-            admitted.value,
+            admitted.value["outputs"],
             idempotency_key=idempotency_key,
-            request_hash=request_hash("fork", run, seq, admitted.value),
+            request_hash=request_hash("fork", run, seq, admitted.value, params),
             files=admitted.files,
+            rewind=Rewind(admitted.value["steps"], origin, frozenset(params or ())) if steps or params else NO_REWIND,
         )
         stored, created = await self._runs.create(new, plan)
         return Forked(stored.id, stored.workflow, stored.version, stored.status, created, seq=taken_over)
+
+    async def preview_fork(self, run: str, seq: int | None = None, steps: Steps | None = None) -> ForkPreview:
+        row, plan = await self._run(run)
+        async with existing_run(self._store, run):
+            at = await self._fork_at(row, seq, steps)
+            copied = await beginning(self._store, plan, row, at)
+            return await rewinds.preview(self._store, plan, row, len(copied.events))
+
+    async def _fork_at(self, row: RunRow, seq: int | None, steps: Steps | None) -> int:
+        if seq is None:
+            if not steps:
+                raise BadRequest("name an event, or a step", code="seq_missing", pointer="/seq")
+            return await rewinds.point_of(self._store, row, steps)
+        if seq > row.seq:
+            message = f"run {row.id} has no event {seq}; its last event is {row.seq}"
+            raise Conflict(message, code="seq_not_found", seq=row.seq)
+        return seq
 
     async def retry(self, run: str, key: str, *, idempotency_key: str | None = None) -> Retried:
         """Run one node again; see Retried. Raises NotFound; Conflict: it does not wait for its next attempt, or it

@@ -25,7 +25,7 @@ from executor.service.views.run import SlicedProjection, Slices
 NODES_MAX = 200  # differing nodes; more are only counted
 VALUES_MAX = 50  # differences inside one output
 PREVIEW_CHARS = 200
-_FLEETING = frozenset({"run", "source_run", "due_ms", "wait", "child", "size", "by"})
+_FLEETING = frozenset({"run", "source_run", "due_ms", "wait", "child", "size", "by", "from_run", "keeps", "again"})
 # Fields that a wait adds to its output by itself.
 _WAITS = frozenset({"approval", "form", "signal", "wait", "callback", "run_workflow"})
 _WAIT_FIELDS = frozenset({"answered_at", "received_at", "due_ms", "resumed_ms", "run"})

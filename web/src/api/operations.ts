@@ -36,6 +36,7 @@ import type {
   Examples,
   FolderRequest,
   ForkAccepted,
+  ForkPreview,
   ForkRequest,
   GcAccepted,
   GcJob,
@@ -363,8 +364,15 @@ export interface Operations {
   'POST /api/runs/{id}/fork': {
     path: { id: string }
     query: Record<never, never>
-    body: ForkRequest
+    body: ForkRequest | undefined
     answer: ForkAccepted
+  }
+  /** Preview a fork. */
+  'GET /api/runs/{id}/fork': {
+    path: { id: string }
+    query: { seq?: number; node?: string; step?: number }
+    body: undefined
+    answer: ForkPreview
   }
   /** Run one node again. */
   'POST /api/runs/{id}/nodes/{key}/retry': {

@@ -147,6 +147,15 @@ export interface CacheCleared {
   cleared: number
 }
 
+/** A step that the source made, or a block that it ran (`n` is 0), after the point of a fork. */
+export interface Call {
+  key: string
+  n: number
+  kind: string
+  name: string
+  effect: string
+}
+
 /** POST /callbacks/{token}: the request was accepted as the answer. */
 export interface CallbackTaken {
   accepted: boolean
@@ -571,10 +580,26 @@ export interface ForkAccepted {
   seq: number
 }
 
-/** POST /api/runs/{id}/fork. `outputs`: by node key, in place of the recorded ones. */
-export interface ForkRequest {
+/** A fork takes over the first `seq` events, with `calls` finished steps, which used `usage` and cost `cost`. What
+ * the source did after them, and the fork may do again, is in `again`; `more`: there is more of it. */
+export interface ForkPreview {
+  run: string
   seq: number
+  calls: number
+  usage: Record<string, number>
+  cost: number | null
+  again: Call[]
+  more: boolean
+}
+
+/** POST /api/runs/{id}/fork. `outputs`: by node key, in place of the recorded ones. `steps`: results of steps, such
+ * as calls of an agent, by node key and number of the step; then `seq` may be left out, and is the last event before
+ * the next step of that node. `params`: by block, in place of those with these names; they count from there on. */
+export interface ForkRequest {
+  seq?: number | null
   outputs?: JsonObject
+  steps?: Record<string, JsonObject>
+  params?: Record<string, JsonObject>
 }
 
 /** `created` is false if a deletion was in progress already: then `job` is that one, with its own age and `keep`. */

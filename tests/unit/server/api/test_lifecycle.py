@@ -10,6 +10,8 @@ import httpx
 import pytest
 from starlette.applications import Starlette
 
+from tests.support.documents import document
+
 Json = dict[str, Any]
 
 
@@ -58,7 +60,7 @@ async def test_a_fork_over_http(client: httpx.AsyncClient, started: Callable[...
 @pytest.mark.parametrize(
     ("body", "status", "code", "pointer"),
     [
-        ({}, 422, "body_invalid", ""),
+        ({}, 400, "seq_missing", "/seq"),
         ({"seq": 0}, 422, "body_invalid", "/seq"),
         ({"seq": 3, "outputs": []}, 422, "body_invalid", "/outputs"),
         ({"seq": 99}, 409, "seq_not_found", None),
@@ -190,3 +192,42 @@ async def test_stop_after_on_the_command_line(
     assert ran.exit_code == 0, ran.output
     view = await result(client, json.loads(ran.stdout)["run"])
     assert (view["status"], [node["key"] for node in view["nodes"]]) == ("succeeded", ["start", "greet"])
+
+
+async def test_a_run_continues_with_a_draft_after_a_preview(client: httpx.AsyncClient) -> None:
+    def flow(code: str) -> Json:
+        work = {"type": "function", "params": {"code": code}, "policy": {"retry": {"max_attempts": 1}}}
+        return document("f", "start a", "a b", blocks={"a": {"type": "set", "params": {"value": 1}}, "b": work})
+
+    wrong = (await client.post("/api/drafts", json={"document": flow("throw new Error('no')")})).json()
+    run = (await client.post(f"/api/drafts/{wrong['id']}/run?wait=20", json={})).json()
+    assert run["status"] == "failed"
+    saved = await client.put(
+        f"/api/drafts/{wrong['id']}", json={"document": flow("return 2")}, headers={"if-match": '"1"'}
+    )
+    assert saved.status_code == 200
+    shown = (await client.get(f"/api/runs/{run['run']}/continuation")).json()
+    assert [(block["block"], block["fate"]) for block in shown["blocks"]] == [
+        ("start", "kept"),
+        ("a", "kept"),
+        ("b", "again"),
+    ]
+    made = await client.post(f"/api/runs/{run['run']}/rerun?wait=20", json={"version": "draft"})
+    assert (made.json()["status"], made.json()["output"]) == ("succeeded", {"result": 2, "stdout": ""})
+    for body, pointer in (
+        ({"version": 1, "draft": "x"}, "/draft"),
+        ({"again": ["a"]}, "/version"),
+        ({"document": flow("return 1"), "again": ["x"]}, "/again/0"),
+    ):
+        refused = await client.post(f"/api/runs/{run['run']}/rerun", json=body)
+        assert (refused.status_code, refused.json()["pointer"]) == (400, pointer)
+
+
+async def test_a_fork_needs_an_event_or_a_step(client: httpx.AsyncClient, started: Any) -> None:
+    run = (await started(document("f", "start a", blocks={"a": {"type": "set", "params": {"value": 1}}})))["run"]
+    refused = await client.post(f"/api/runs/{run}/fork", json={})
+    assert (refused.status_code, refused.json()["pointer"]) == (400, "/seq")
+    refused = await client.post(f"/api/runs/{run}/fork", json={"seq": 3, "steps": {"a": {"1": 2}}})
+    assert (refused.status_code, refused.json()["pointer"]) == (400, "/steps/a/1")
+    shown = (await client.get(f"/api/runs/{run}/fork?seq=1")).json()
+    assert (shown["seq"], [(each["key"], each["n"]) for each in shown["again"]]) == (1, [("start", 0), ("a", 0)])
