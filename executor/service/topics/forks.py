@@ -112,8 +112,7 @@ async def fork(
     sources = (row.id, source) if source != row.id and _is_read(plan, state, started) else (row.id,)
     made = decide(plan, state, f.ForkMade(now_ms, row.id, len(records)))
     records += [codec.to_record(len(records) + n, now_ms, event) for n, event in enumerate(made, 1)]
-    opened = _opened(codec, [*copied.events, *made])
-    origin = rewind.origin or origin_as(row)
+    opened, origin = _opened(codec, [*copied.events, *made]), rewind.origin or origin_as(row)
     new = NewRun(
         id=id,
         workflow=row.workflow,
