@@ -55,6 +55,7 @@ def backtest(
         draft_id = await _draft_of(client, name) if draft else None
         left, before = last or (LAST_MAX if only_kept else 50), None
         found: list[dict[str, Any]] = []
+        total = 0
         while left:
             page = await client.backtest(
                 name, document, draft=draft_id, version=version, kept=only_kept, last=left, before=before
@@ -63,8 +64,9 @@ def backtest(
             left, before = left - len(page["runs"]), page["next"]
             if before is None:
                 break
+            total = total or page["total"]
             if sys.stderr.isatty():
-                click.echo(f"\r{len(found)} of {len(found) - len(page['runs']) + page['total']}", nl=False, err=True)
+                click.echo(f"\r{len(found)} of {total}", nl=False, err=True)
         return found
 
     runs = call(url, play)

@@ -9,6 +9,7 @@ import httpx
 from playwright.sync_api import expect
 
 from tests.browser.editor import Editor, document
+from tests.browser.test_a11y import findings
 
 
 def orders(name: str, limit: int = 500) -> dict[str, Any]:
@@ -94,6 +95,9 @@ def test_publishing_lists_the_runs_that_would_go_another_way(editor: Editor) -> 
     expect(rows).to_contain_text("Charge › Ask the buyer")
     expect(rows).to_contain_text("goes another way")
     expect(rows.locator("a")).to_have_attribute("href", f"/runs/{runs[0]}")
+    for scheme in ("light", "dark"):
+        editor.page.emulate_media(color_scheme=scheme)
+        assert findings(editor.page) == []
     editor.at("replay-same").click()
     expect(rows).to_have_count(2)
     editor.at("replay-same").click()

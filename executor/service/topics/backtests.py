@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from typing import Any, Final
 
+import orjson
 from msgspec import Struct
 
 from executor.errors import BadRequest, Conflict, CorruptJournal, NotFound
@@ -20,6 +21,7 @@ from executor.service.parts import Parts, Topic
 from executor.service.replay.compare import RunReplay, compare
 from executor.service.replay.play import TIME_MAX_S, Play, alone
 from executor.service.replay.recording import Inputs, NotPlayed, read
+from executor.service.topics.workflows import without_pins
 
 KEPT_MAX: Final = 200  # of one workflow
 LAST_MAX: Final = 1_000  # runs of one backtest
@@ -38,8 +40,8 @@ class KeptView(Struct, frozen=True):
 
 
 class Backtest(Struct, frozen=True):
-    """A part of a backtest. `total`: how many runs there are to play from here on, these included. `next`: pass it as
-    `before` for the following part, with `last` less the runs of this one; null at the end."""
+    """A part of a backtest. `total`: how many runs the whole of it has, in the first part. `next`: pass it as `before`
+    for the following part, with `last` less the runs of this one; null at the end."""
 
     runs: tuple[RunReplay, ...]
     total: int
@@ -91,20 +93,20 @@ class Backtests(Topic):
         """Play a document, by default the active version, against runs of the workflow that have ended, the newest
         first: those that are kept, or the last ones, after run `before`. Nothing outside is called. Raises NotFound,
         CompileError."""
-        wanted = await self._document(workflow, document, draft, version)
+        wanted = without_pins(await self._document(workflow, document, draft, version))
         plan_of(await self._parts.compiler.compile(wanted))
         player = _Player(self._parts, wanted)
         loop = asyncio.get_running_loop()
         found: list[RunReplay] = []
-        total = min(last, await self._count(workflow, kept, before))
+        total = min(last, await self._count(workflow, kept))
         until_s, behind = loop.time() + PAGE_S, before
         async with self._one:
             async for row in self._rows(workflow, kept, before):
                 if len(found) >= min(PAGE, last) or (found and loop.time() > until_s):
-                    return Backtest(tuple(found), max(total, len(found)), behind if len(found) < last else None)
+                    return Backtest(tuple(found), total, behind if len(found) < last else None)
                 found.append(await player.played(row))
                 behind = row.id
-        return Backtest(tuple(found), len(found), None)
+        return Backtest(tuple(found), total, None)
 
     async def _document(self, workflow: str, document: Any, draft: str | None, version: int | None) -> Any:
         if sum(each is not None for each in (document, draft, version)) > 1:
@@ -113,11 +115,11 @@ class Backtests(Topic):
         if document is not None:
             return document
         if draft is None:
-            return (await find_version(self._store, workflow, version)).document
+            return orjson.loads((await find_version(self._store, workflow, version)).document)
         row = await self._store.get_draft(draft)
         if row is None:
             raise NotFound(f"there is no draft '{draft}'", code="draft_not_found")
-        return row.document
+        return orjson.loads(row.document)
 
     async def _rows(self, workflow: str, kept: bool, before: str | None) -> AsyncIterator[RunRow]:
         if kept:
@@ -132,9 +134,9 @@ class Backtests(Topic):
                 if row.status in TERMINAL:
                     yield row
 
-    async def _count(self, workflow: str, kept: bool, before: str | None) -> int:
+    async def _count(self, workflow: str, kept: bool) -> int:
         if kept:
-            return len(_after(await self._store.kept_runs(workflow, KEPT_MAX), before))
+            return len(await self._store.kept_runs(workflow, KEPT_MAX))
         counts = await self._store.count_runs(workflow)
         return sum(counts.get(status, 0) for status in TERMINAL)
 

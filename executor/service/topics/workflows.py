@@ -99,7 +99,7 @@ class Workflows(Topic):
             await self.save_called(document)
         if not isinstance(document, Mapping) and hasattr(document, "document"):
             document = document.document()
-        document = _without_pins(document)
+        document = without_pins(document)
         compiled = await self.compile(document)
         plan = plan_of(compiled)
         name = _checked(name or plan.name or "")
@@ -212,7 +212,7 @@ class Workflows(Topic):
         return deleted
 
 
-def _without_pins(document: Any) -> Any:
+def without_pins(document: Any) -> Any:
     """Return a document without its pins, which are for runs of drafts."""
     blocks = document.get("blocks") if isinstance(document, Mapping) else None
     if not isinstance(blocks, dict):

@@ -76,8 +76,8 @@ export interface AuditRow {
   hash: string
 }
 
-/** A part of a backtest. `total`: how many runs there are to play from here on, these included. `next`: pass it as
- * `before` for the following part, with `last` less the runs of this one; null at the end. */
+/** A part of a backtest. `total`: how many runs the whole of it has, in the first part. `next`: pass it as `before`
+ * for the following part, with `last` less the runs of this one; null at the end. */
 export interface Backtest {
   runs: RunReplay[]
   total: number

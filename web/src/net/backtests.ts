@@ -28,12 +28,14 @@ export async function play(
   let left = which === 'kept' ? KEPT_MAX : which
   let before: string | null = null
   let runs: readonly RunReplay[] = []
+  let total: number | null = null
   while (left > 0) {
     const body = { document, kept: which === 'kept', last: left, before }
     const path = `/api/workflows/${enc(workflow)}/backtest`
     const page: Backtest = await send('POST', path, answer(is.Backtest), body, {}, signal)
-    onPage([...runs, ...page.runs], runs.length + page.total)
+    total ??= page.total
     runs = [...runs, ...page.runs]
+    onPage(runs, Math.max(total, runs.length))
     left -= page.runs.length
     before = page.next
     if (before === null) return

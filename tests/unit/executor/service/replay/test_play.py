@@ -15,6 +15,7 @@ from executor.open.testing.play import finish
 from executor.open.testing.scripted import Scripted, failure, scripted
 from executor.service.replay.compare import RunReplay
 from executor.service.topics import backtests
+from executor.service.topics.reruns import Target
 
 Change = Callable[[dict[str, Any]], Any]
 ORDERS: dict[str, Any] = {
@@ -136,6 +137,12 @@ async def test_chance_and_time_are_those_of_the_recording(engine: Engine) -> Non
     assert run.result == "same"
 
 
+async def test_pins_of_a_draft_do_not_count(engine: Engine) -> None:
+    await recorded(engine)
+    run = await played(engine, lambda document: document["blocks"]["charge"].update(pin={"output": {"id": "pinned"}}))
+    assert run.result == "same"
+
+
 async def test_a_call_with_another_input_is_not_made_and_what_follows_is_unknown(
     engine: Engine, charge: Scripted
 ) -> None:
@@ -250,6 +257,24 @@ async def test_parallels_variables_errors_responses_and_children(engine: Engine)
     }
     assert changed.reason == "would start a run"
     assert len(await engine.runs.list()) == runs, "no child was started"
+
+
+async def test_a_run_that_took_over_from_another_is_played(engine: Engine, charge: Scripted) -> None:
+    first = await recorded(engine)
+    new = copy.deepcopy(ORDERS)
+    param("line", "code", "return <lines.item> * 3")(new)
+    submitted = await engine.lifecycle.go_on(first, Target(document=new))
+    await finish(engine, submitted.run)
+    assert len(charge.calls) == 1, "its output was taken over"
+    run = await played(engine, None, new)
+    assert (run.run, run.result) == (submitted.run, "same")
+    assert set(run.blocks) == set(new["blocks"]) - {"ask"}
+
+    from_block = await engine.lifecycle.run_from(first, "pause")
+    await finish(engine, from_block.run)
+    run = await played(engine)
+    assert (run.run, run.result) == (from_block.run, "not_replayed")
+    assert "reuses a container" in run.reason
 
 
 async def test_a_new_block_runs_and_a_renamed_one_is_the_same(engine: Engine) -> None:
