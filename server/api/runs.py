@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, get_args
 
 import orjson
 from msgspec import Meta, Struct
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 from starlette.responses import Response
 
 from compiler.diagnostics import Diagnostic
@@ -17,7 +17,6 @@ from compiler.render import Format
 from executor.errors import BadRequest, Conflict
 from executor.kernel.store.run_rows import RunRow
 from executor.kernel.store.statements import TERMINAL, RunStatus
-from executor.kernel.store.topics.run_lists import Wanted
 from executor.service.views import (
     ErrorJson,
     NodeView,
@@ -388,10 +387,11 @@ async def start_document(call: Call, query: StartQuery, body: RunDocumentRequest
 
 @route("GET", "/api/runs", "Runs, newest first", needs="viewer")
 async def list_runs(call: Call, query: RunsQuery) -> RunPage:
-    """`counts`: runs by status, up to 100,000, for the same workflow and draft, whatever else is asked for. With
-    `text`, 10,000 runs are compared for a page: it may be empty although `next` leads to others."""
-    wanted = Wanted(query.workflow, query.status, query.draft, query.parent, query.since, query.until, query.text)
-    rows, following = await call.engine.runs.page(wanted, query.before, query.limit)
+    """`counts`: runs by status, up to 100,000, for the same workflow and draft, whatever else is asked for. `text`
+    is looked for in the first 10,000 of the runs that the rest leaves."""
+    where = {name: value for name, value in asdict(query).items() if name != "counts"}
+    rows = await call.engine.runs.list(**where)
+    following = rows[-1].id if len(rows) == query.limit else None
     counts = await call.engine.runs.count(query.workflow, query.draft) if query.counts else None
     parts = call.engine.parts
     now_ms = parts.clock.now_ms()

@@ -8,8 +8,7 @@ from urllib.parse import quote
 from msgspec import Meta, Struct
 
 from compiler.diagnostics import Diagnostic
-from executor.kernel.store.topics.cards import Order
-from executor.kernel.store.topics.workflows import VERSION_MAX, VersionRow, WorkflowHead, WorkflowRow
+from executor.kernel.store.topics.workflows import VERSION_MAX, Order, VersionRow, WorkflowHead, WorkflowRow
 from executor.service.topics.cards import Card
 from executor.service.topics.loom import RUNS_MAX, Loom
 from executor.service.views import SavedWorkflow, view_of

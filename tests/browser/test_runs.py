@@ -55,7 +55,7 @@ def test_words_become_tokens_and_narrow_the_list(servers: Servers, contexts: Con
     expect(page.locator(".runs__what b").first).to_have_text("reserve")
     field.fill("workflow asks")
     page.keyboard.press("Enter")
-    expect(page.get_by_text("No runs match")).to_be_visible()
+    expect(page.get_by_text("None of the newest 10,000 of these runs has this text")).to_be_visible()
     page.keyboard.press("Backspace")
     expect(field).to_have_value("held by")
     field.fill("")

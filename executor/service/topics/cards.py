@@ -11,8 +11,7 @@ import msgspec
 from executor.errors import WeftError
 from executor.kernel.journal.reader import load_plan
 from executor.kernel.store.statements import TERMINAL
-from executor.kernel.store.topics.cards import Order, ShortRun
-from executor.kernel.store.topics.workflows import WorkflowHead
+from executor.kernel.store.topics.workflows import Order, ShortRun, WorkflowHead
 from executor.service.parts import Parts, Topic
 from executor.service.views import run as run_view
 from executor.service.views import view_of

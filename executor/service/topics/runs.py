@@ -8,7 +8,7 @@ from contextlib import suppress
 from typing import Any, get_args
 
 import orjson
-from msgspec.structs import asdict, replace
+from msgspec.structs import replace
 
 from compiler.diagnostics import Diagnostic
 from compiler.document import PRIORITY_MAX, PRIORITY_MIN, Described
@@ -30,7 +30,6 @@ from executor.kernel.run.new_run import Origin, check_input, new_run, new_run_id
 from executor.kernel.store.run_rows import NewRun, RunRow
 from executor.kernel.store.statements import TERMINAL, RunStatus
 from executor.kernel.store.topics.drafts import DraftHead
-from executor.kernel.store.topics.run_lists import Wanted
 from executor.kernel.store.topics.workflows import WorkflowRow
 from executor.kernel.worker.pressure import Pressure
 from executor.service.parts import Parts, Topic
@@ -341,13 +340,6 @@ class Runs(Topic):
                 break
         return list(found.values())
 
-    async def page(self, wanted: Wanted, before: str | None, limit: int) -> tuple[list[RunRow], str | None]:
-        """List wanted runs, newest first, and return where the next page begins. With a text, at most SCAN_MAX runs are
-        compared: the page may have few runs, or none, and others follow."""
-        to = None if wanted.text is None else await self._store.end_of_scan(wanted, before)
-        rows = await self._store.list_runs(**asdict(wanted), before=before, limit=limit, to=to)
-        return rows, rows[-1].id if len(rows) == limit else to
-
     async def list(
         self,
         workflow: str | None = None,
@@ -357,9 +349,15 @@ class Runs(Topic):
         draft: str | None = None,
         *,
         parent: str | None = None,
+        since: int | None = None,
+        until: int | None = None,
+        text: str | None = None,
     ) -> list[RunRow]:
-        """List runs, newest first; `before` is the last id of the previous page, `parent` the run that started them."""
-        return await self._store.list_runs(workflow, status, before, limit, draft, parent=parent)
+        """List runs, newest first; `before` is the last id of the previous page, `parent` the run that started them.
+        `text` is looked for in 10,000 runs."""
+        return await self._store.list_runs(
+            workflow, status, before, limit, draft, parent=parent, since=since, until=until, text=text
+        )
 
 
 async def _with_family(parts: Parts, waits: Waits, view: RunView, row: RunRow) -> RunView:

@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 
 from executor.kernel.store.topics import run_lists
-from executor.kernel.store.topics.cards import CardFacts, ShortRun
-from executor.kernel.store.topics.run_lists import Wanted
 from executor.kernel.store.topics.store import Store
+from executor.kernel.store.topics.workflows import CardFacts, ShortRun
 from tests.support.model_store.store import ModelStore
 from tests.support.rows import T0, change, new_run, record, row
 
@@ -43,19 +42,17 @@ async def test_runs_are_found_by_time_and_by_text(store: Store) -> None:
     assert await ids(store, text="a-20931") == ["a2"]
     assert await ids(store, text="0%") == ["a3"], "no wildcard"
     assert await ids(store, text="a", status="failed", limit=1) == ["a3"]
-    assert await ids(store, text="a", to="a3") == ["a4", "a3"]
     assert await ids(store, text="nothing") == []
 
 
 async def test_only_so_many_texts_are_compared_for_a_page(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(run_lists, "SCAN_MAX", 2)
-    monkeypatch.setattr(run_lists, "END_OF_SCAN", run_lists.END_OF_SCAN.replace("9999", "1"))
     for n in range(5):
         await run(store, f"r{n}", n)
-    assert await store.end_of_scan(Wanted()) == "r3"
-    assert await store.end_of_scan(Wanted(), "r3") == "r1"
-    assert await store.end_of_scan(Wanted(), "r1") is None
-    assert await store.end_of_scan(Wanted(until=T0 + 2 * HOUR_MS)) == "r0"
+    assert await ids(store, text="r") == ["r4", "r3"]
+    assert await ids(store, text="r", before="r3") == ["r2", "r1"]
+    assert await ids(store, text="r1") == [] and await ids(store, text="r1", before="r3") == ["r1"]
+    assert await ids(store, text="r0", until=T0 + 2 * HOUR_MS) == ["r0"]
 
 
 async def test_runs_are_counted_by_time_and_status(store: Store) -> None:

@@ -25,7 +25,6 @@ from executor.kernel.store.sqlite.dialect import TEXTS
 from executor.kernel.store.sqlite.store import SQLiteStore
 from executor.kernel.store.topics.audit import EVERY_ROW, AuditFilter
 from executor.kernel.store.topics.memory import Conversation
-from executor.kernel.store.topics.run_lists import Wanted
 from tests.conformance.store.changes import CHANGES, furnish
 from tests.support.rows import T0
 
@@ -40,7 +39,7 @@ ALLOWED = {
     "UPDATE heads SET due_ms = CASE": "the same",
     "ELSE 0 END AS late": "the same",
     "FROM run_details AS d WHERE true ORDER BY d.created_at_ms DESC": "the newest runs, by an index in this order",
-    "LIKE :text ESCAPE '\\') ORDER BY d.created_at_ms DESC": "texts of runs: `to` bounds them, where there are many",
+    "LIMIT :scan) AS d WHERE": "texts of runs: of so many, each found by an index in this order",
     "coalesce(b.value ->> 'name', '')": "the blocks of the documents of active versions",
     "WHERE length(d.input) <= :bytes_max ORDER BY": "their inputs: ends after so many",
     "SELECT due_at_ms FROM notifications WHERE status = 'pending' ORDER BY": "the first of an index in this order",
@@ -81,13 +80,8 @@ READS: dict[str, dict[str, list[Any]]] = {
         "since": [None, T0],
         "until": [None, T0],
         "text": [None, "held"],
-        "to": [None, "open"],
     },
     "list_cards": {"folder": [None, "Shop"], "text": [None, "stock"], "order": ["run", "changed", "name"]},
-    "end_of_scan": {
-        "wanted": [Wanted(), Wanted("expense", "failed", "d", None, T0, T0, "held")],
-        "before": [None, "open"],
-    },
     "count_by_time": {"workflow": [None, "expense"]},
     "count_runs": {"workflow": [None, "expense"], "draft": [None, "d"]},
     "list_inputs": {"workflow": [None, "expense"], "draft": [None, "d"]},
@@ -118,7 +112,6 @@ ARGUMENTS: dict[str, Any] = {
     "since": T0,
     "until": T0 + 10,
     "width": 5,
-    "wanted": Wanted(),
     "workflows": ["idle", "expense"],
     "services": ["tea"],
     "id": "d",

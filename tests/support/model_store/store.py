@@ -36,7 +36,6 @@ from executor.kernel.store.topics.contents import USED_EVERY_MS, files_in
 from executor.kernel.store.topics.drafts import DraftHead, DraftRow, LastRun
 from executor.kernel.store.topics.inbox import InboxRow, SignalRow
 from executor.kernel.store.topics.limits import Full
-from executor.kernel.store.topics.run_lists import Wanted
 from executor.kernel.store.topics.snapshots import SnapshotRow
 from executor.kernel.store.topics.store import Store
 from executor.kernel.store.topics.waits import Answered, WaitRow, WaitStatus
@@ -283,7 +282,6 @@ class ModelStore(
         since: int | None = None,
         until: int | None = None,
         text: str | None = None,
-        to: str | None = None,
     ) -> list[RunRow]:
         if before is not None and before not in self._runs:
             return []
@@ -291,30 +289,15 @@ class ModelStore(
         found = [row for row in found if parent in (None, row.parent_run_id)]
         found = [row for row in found if since is None or row.created_at_ms >= since]
         found = [row for row in found if until is None or row.created_at_ms < until]
-        if text is not None:
-            found = [row for row in found if text.lower() in _texts(row)]
-        if to is not None:
-            found = [row for row in found if _age(row) >= _age(self._runs[to].row)]
         if before is not None:
             found = [row for row in found if _age(row) < _age(self._runs[before].row)]
+        if text is not None:
+            found = [row for row in found[: run_lists.SCAN_MAX] if text.lower() in _texts(row)]
         return found[:limit]
 
     async def count_runs(self, workflow: str | None = None, draft: str | None = None) -> dict[str, int]:
         counts = Counter(row.status for row in self._newest(workflow, draft))
         return {status: min(count, COUNT_MAX) for status, count in counts.items()}
-
-    async def end_of_scan(self, wanted: Wanted, before: str | None = None) -> str | None:
-        rows = await self.list_runs(
-            wanted.workflow,
-            wanted.status,
-            before,
-            run_lists.SCAN_MAX,
-            wanted.draft,
-            parent=wanted.parent,
-            since=wanted.since,
-            until=wanted.until,
-        )
-        return rows[-1].id if len(rows) == run_lists.SCAN_MAX else None
 
     async def count_by_time(
         self, since: int, until: int, width: int, workflow: str | None = None

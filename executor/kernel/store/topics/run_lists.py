@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import re
-from typing import Any
 
 from msgspec import Struct
-from msgspec.structs import asdict
 
 from executor.kernel.store.run_rows import RunRow
 from executor.kernel.store.statements import COUNT_MAX, TERMINAL, Readers, RunStatus, columns, those_of
@@ -24,17 +22,16 @@ RUNS_OF_PARENT = " AND d.parent_run_id = :parent"
 RUNS_BEFORE = " AND (d.created_at_ms, d.id) < (SELECT created_at_ms, id FROM run_details WHERE id = :before)"
 RUNS_SINCE = " AND d.created_at_ms >= :since"
 RUNS_UNTIL = " AND d.created_at_ms < :until"
-RUNS_TO = " AND (d.created_at_ms, d.id) >= (SELECT created_at_ms, id FROM run_details WHERE id = :to)"
-# In the id, the idempotency key or the error, which has the message and the block. The texts that are compared are read
-# of few runs only: see `end_of_scan`.
-RUNS_WITH_TEXT = r"""
- AND (d.id LIKE :text ESCAPE '\' OR lower(d.idempotency_key) LIKE :text ESCAPE '\'
-      OR lower($text_of(d.error)) LIKE :text ESCAPE '\')"""
+# A text is looked for in this many, in their ids, idempotency keys and errors, which have the message and the block.
+SCAN_MAX = 10_000
+SCANNED = "d.n, d.id, d.created_at_ms, d.idempotency_key, d.error"
+RUNS_SCAN = " ORDER BY d.created_at_ms DESC, d.id DESC LIMIT :scan"
+WITH_TEXT = r"""
+       d.id LIKE :text ESCAPE '\' OR lower(d.idempotency_key) LIKE :text ESCAPE '\'
+    OR lower($text_of(d.error)) LIKE :text ESCAPE '\'"""
 RUNS_PAGE = " ORDER BY d.created_at_ms DESC, d.id DESC LIMIT :limit"
 # Their inputs: INPUTS, then any of the conditions, then RUNS_PAGE.
 INPUTS = "SELECT d.input FROM run_details AS d WHERE length(d.input) <= :bytes_max"
-SCAN_MAX = 10_000  # runs whose texts are compared for one page
-END_OF_SCAN = f" ORDER BY d.created_at_ms DESC, d.id DESC LIMIT 1 OFFSET {SCAN_MAX - 1}"
 # By status, none counted further than COUNT_MAX: of each status that ended runs have COUNT_ENDED with any of the
 # conditions and COUNT_TO_MAX, and COUNT_OPEN with the same. Open runs are few.
 ENDS = sorted(TERMINAL)
@@ -61,18 +58,6 @@ SELECT status, count(*)
  GROUP BY status"""
 
 
-class Wanted(Struct, frozen=True):
-    """Conditions on runs: created from `since` on and before `until`; `text` in their id, idempotency key or error."""
-
-    workflow: str | None = None
-    status: str | None = None
-    draft: str | None = None
-    parent: str | None = None
-    since: int | None = None
-    until: int | None = None
-    text: str | None = None
-
-
 class RunOutline(Struct, frozen=True):
     """A run without its input, its output and who executes it."""
 
@@ -90,7 +75,8 @@ async def list_outlines(
     readers: Readers, workflow: str, limit: int, *, since: int | None = None, until: int | None = None
 ) -> list[RunOutline]:
     """Newest first. `since` and `until`: created then."""
-    found, values = _found(Wanted(workflow, since=since, until=until), None)
+    found = RUNS + those_of((RUNS_OF_WORKFLOW, workflow), (RUNS_SINCE, since), (RUNS_UNTIL, until))
+    values = {"workflow": workflow, "since": since, "until": until}
     query = f"""SELECT {columns(RunOutline)} FROM runs AS d WHERE n IN ({found}{RUNS_PAGE})
  ORDER BY d.created_at_ms DESC, d.id DESC"""
     return await readers.fetch(RunOutline, query, {**values, "limit": limit})
@@ -108,37 +94,27 @@ async def list_runs(
     since: int | None = None,
     until: int | None = None,
     text: str | None = None,
-    to: str | None = None,
 ) -> list[RunRow]:
-    """Newest first (created_at, id). `before`: the run id that ended the previous page; `to`: the last one that is
-    looked at. `since` and `until`: created then. `text`: in the id, the idempotency key or the error."""
-    found, values = _found(Wanted(workflow, status, draft, parent, since, until), before)
-    found += those_of((RUNS_WITH_TEXT, text), (RUNS_TO, to))
-    query = f"SELECT {RUN} FROM runs AS d WHERE n IN ({found}{RUNS_PAGE}) ORDER BY d.created_at_ms DESC, d.id DESC"
-    like = None if text is None else "%" + re.sub(r"([\\%_])", r"\\\1", text.lower()) + "%"
-    return await readers.fetch(RunRow, query, {**values, "text": like, "to": to, "limit": limit})
-
-
-async def end_of_scan(readers: Readers, wanted: Wanted, before: str | None = None) -> str | None:
-    """Return the last run whose texts may be compared for a page after `before`, or None if all may."""
-    found, values = _found(wanted, before)
-    rows = await readers.all(found.replace("SELECT d.n", "SELECT d.id", 1) + END_OF_SCAN, values)
-    return rows[0][0] if rows else None
-
-
-def _found(wanted: Wanted, before: str | None) -> tuple[str, dict[str, Any]]:
-    """Return a query for the numbers of the wanted runs, whatever their texts, and its values."""
-    under_way = wanted.status is not None and wanted.status not in TERMINAL
+    """Newest first (created_at, id). `before`: the run id that ended the previous page. `since`, `until`: created then.
+    `text`: in the id, the idempotency key or the error, of the first SCAN_MAX that the rest leaves."""
+    under_way = status is not None and status not in TERMINAL
     found = (RUNS_UNDER_WAY if under_way else RUNS) + those_of(
-        (RUNS_OF_STATUS, None if under_way else wanted.status),
-        (RUNS_OF_PARENT, wanted.parent),
-        (RUNS_OF_WORKFLOW, wanted.workflow),
-        (RUNS_OF_DRAFT, wanted.draft),
-        (RUNS_SINCE, wanted.since),
-        (RUNS_UNTIL, wanted.until),
+        (RUNS_OF_STATUS, None if under_way else status),
+        (RUNS_OF_PARENT, parent),
+        (RUNS_OF_WORKFLOW, workflow),
+        (RUNS_OF_DRAFT, draft),
+        (RUNS_SINCE, since),
+        (RUNS_UNTIL, until),
         (RUNS_BEFORE, before),
     )
-    return found, {**asdict(wanted), "before": before}
+    values = {"status": status, "parent": parent, "workflow": workflow, "draft": draft, "before": before}
+    like = None
+    if text is not None:
+        like = "%" + re.sub(r"([\\%_])", r"\\\1", text.lower()) + "%"
+        found = f"SELECT d.n FROM ({found.replace('d.n', SCANNED, 1)}{RUNS_SCAN}) AS d WHERE {WITH_TEXT}"
+    query = f"SELECT {RUN} FROM runs AS d WHERE n IN ({found}{RUNS_PAGE}) ORDER BY d.created_at_ms DESC, d.id DESC"
+    more = {"since": since, "until": until, "text": like, "scan": SCAN_MAX, "limit": limit}
+    return await readers.fetch(RunRow, query, {**values, **more})
 
 
 async def count_by_time(

@@ -9,7 +9,6 @@ from executor.kernel.store.topics import (
     alerts,
     audit,
     cache,
-    cards,
     claims,
     connectors,
     contents,
@@ -107,11 +106,11 @@ class Store(Backed, ABC):
     list_versions = read(workflows.list_versions)
     put_in_folder = audited(workflows.put_in_folder)
     delete_workflow = audited(workflows.delete_workflow)
-    list_cards = read(cards.list_cards)
-    count_folders = read(cards.count_folders)
-    card_facts = read(cards.card_facts)
-    short_runs = read(cards.short_runs)
-    count_open = read(cards.count_open)
+    list_cards = read(workflows.list_cards)
+    count_folders = read(workflows.count_folders)
+    card_facts = read(workflows.card_facts)
+    short_runs = read(workflows.short_runs)
+    count_open = read(workflows.count_open)
     put_draft = audited(drafts.put_draft)
     get_draft = read(drafts.get_draft)
     list_drafts = read(drafts.list_drafts)
@@ -128,7 +127,6 @@ class Store(Backed, ABC):
     list_outlines = read(run_lists.list_outlines)
     count_runs = read(run_lists.count_runs)
     count_by_time = read(run_lists.count_by_time)
-    end_of_scan = read(run_lists.end_of_scan)
     list_inputs = read(run_lists.list_inputs)
     output_bytes = read(runs.output_bytes)
     claim = write(claims.claim)

@@ -77,6 +77,7 @@ export function WorkflowTile({
       icon: why === null ? 'edit' : 'play',
       onSelect: () => (why === null ? void open() : navigate(runsOf(name))),
     }, // prettier-ignore
+    { label: 'Rename', icon: 'edit', why: FIXED, onSelect: () => undefined },
     { label: 'Move to folder', icon: 'file', why, changes: true, onSelect: () => setAsks('folder') },
     {
       label: 'Make a copy',
@@ -145,6 +146,9 @@ function onceOpen(id: string, then: () => void): void {
     if (state.id === id) then()
   })
 }
+
+/** Why a published workflow keeps its name. */
+const FIXED = 'Its links, schedules and runs have this name. Publish a copy under another name, then delete this one.'
 
 const runsOf = (name: string): string => `/runs?workflow=${encodeURIComponent(name)}`
 
