@@ -19,6 +19,7 @@ export const Silhouette = memo(function Silhouette({
   return (
     <>
       <svg className="shape" width={width} height={height} aria-hidden="true">
+        <path className="shape__shadow" d={path} />
         <path className="shape__halo" d={path} />
         <path className="shape__outline" d={path} />
         {shape === 'ticket' ? (
