@@ -124,7 +124,7 @@ def test_seven_days_just_begun_are_seven_days(editor: Editor) -> None:
     run = editor.api.run(document({"ask": ask}, [("start", "ask")]), wait_s=20)
     editor.open_run(run)
     expect(editor.page.locator(".runnote")).to_contain_text("expires in 7 d:")
-    expect(editor.block("ask")).to_contain_text("expires in 7 d")
+    expect(editor.block("ask")).to_contain_text("7 dleft")
     editor.select("ask")
     expect(editor.at("inspector")).to_contain_text(re.compile("Expires in.?7 d(?! )"))
 
