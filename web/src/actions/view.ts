@@ -86,6 +86,20 @@ export function revealAdded(at: Point, size: Point, before: Box): void {
   else eye.center([x + width / 2, y + height / 2], zoom, reducedMotion() ? 0 : 180)
 }
 
+/** Show a block in the middle of a strip along the upper border of the canvas, no larger than the strip. Returns its box on the
+ * screen, and what moves the view back. */
+export function park(at: Point, size: Point, strip: number): { box: Box; back: () => void } | null {
+  if (!eye) return null
+  const [box, zoom] = [eye.box(), eye.zoom()]
+  const before = eye.toCanvas({ x: box.left + box.width / 2, y: box.top + box.height / 2 })
+  const near = Math.min(1, Math.max(zoom, 0.75), (strip - 24) / size[1])
+  eye.center([at[0] + size[0] / 2, at[1] + size[1] / 2 + (box.height - strip) / 2 / near], near, 0)
+  const [width, height] = [size[0] * near, size[1] * near]
+  const x = box.left + (box.width - width) / 2
+  const back = (): void => eye?.center(before, zoom, 0)
+  return { box: { x, y: box.top + (strip - height) / 2, width, height }, back }
+}
+
 /** The view was moved by hand. */
 export function forgetAdded(): void {
   added = null

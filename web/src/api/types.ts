@@ -37,6 +37,8 @@ export interface Block {
   enabled?: boolean
   assign?: string | null
   description?: string
+  /** What stands for its output in runs of the draft. */
+  pin?: { output: Json; route?: string | null }
   [other: string]: unknown
 }
 
@@ -223,6 +225,7 @@ export interface EventData {
   size?: number
   reused?: boolean
   cached?: boolean
+  pinned?: boolean
   source?: string
   seq?: number
   version?: number

@@ -57,6 +57,11 @@ export const BlockNode = memo(function BlockNode({ id, data, selected }: NodePro
           <div className="card__text">
             <div className="card__title">
               <Name id={id} name={block.name?.trim() || id} />
+              {block.pin && !far ? (
+                <span className="card__pin" data-testid="pin-mark" title="Its output is pinned: drafts do not run it">
+                  <Icon name="pin" size={14} label="Output pinned" />
+                </span>
+              ) : null}
               {far ? null : <Mark id={id} />}
               <State paint={paint} far={far} />
             </div>

@@ -37,7 +37,7 @@ import { collapsedStore, expandAround, shownDocument } from '../state/collapsed'
 import { docStore, specsStore } from '../state/doc'
 import { absoluteAt, indexOf, noteId, type Specs } from '../document/document'
 import { runStore } from '../state/live'
-import { select, uiStore } from '../state/ui'
+import { openSheet, select, uiStore } from '../state/ui'
 import { addBlock, connect, dropBlocks, inPlaceStore } from '../actions/edit'
 import { BlockNode } from './BlockNode'
 import { CanvasMenu } from './CanvasMenu'
@@ -52,7 +52,7 @@ import {
 } from '../actions/connect'
 import { ConnectionLine } from './ConnectionLine'
 import { ContainerNode } from './ContainerNode'
-import { enterInspector, type CanvasMode } from './commands'
+import type { CanvasMode } from './commands'
 import { deriver, NOTE_PREFIX, type FlowLine, type FlowNode, type Local } from './flow'
 import { EdgeSheet } from './EdgeSheet'
 import { FlowEdge } from './FlowEdge'
@@ -318,7 +318,7 @@ function Inner({ mode }: { mode: CanvasMode }): ReactElement {
                 at: toCanvas(event),
                 parent: node.id,
               })
-            } else enterInspector()
+            } else openSheet(node.id)
           }}
           onNodeContextMenu={(event, node) => {
             event.preventDefault()

@@ -7,7 +7,7 @@ import { chainOf, downstreamOf, handlesOf, nameOf, upstreamOf } from '../documen
 import { runStore, seek, stepBy } from '../state/live'
 import { mayNot } from '../state/me'
 import { isEnded, scopesAt } from '../run'
-import { select, setIter, uiStore } from '../state/ui'
+import { openSheet, select, setIter, uiStore } from '../state/ui'
 import { openPicker } from '../actions/picker'
 import { lastInputs, run, runDraft } from '../actions/start'
 import { rerunStore } from '../actions/start'
@@ -85,7 +85,7 @@ const always: Partial<Record<KeyId, Handler>> = {
     const [note] = uiStore.getState().selection.notes
     if (note !== undefined && id === null) return inPlaceStore.setState({ note })
     if (id === null) return false
-    enterInspector()
+    openSheet(id)
   },
   back: () => back(),
   walk: (mode, event) => {
@@ -167,22 +167,6 @@ export function startConnect(): boolean {
   if (!handles.length) return false
   openPicker({ mode: 'connect', screen: pickerPlace(), source: id, handle: handles.length === 1 ? handles[0]! : null })
   return true
-}
-
-export function enterInspector(): void {
-  uiStore.setState({ tab: docStore.getState().id === null ? uiStore.getState().tab : 'config' })
-  requestAnimationFrame(() => {
-    const inspector = document.querySelector<HTMLElement>('[data-inspector]')
-    const control = ':is(input, textarea, select, [contenteditable]:not([contenteditable=false]), button)'
-    const into = (field: Element): HTMLElement | null =>
-      field.shadowRoot
-        ? field.shadowRoot.querySelector('[contenteditable]')
-        : field.matches(control)
-          ? (field as HTMLElement)
-          : field.querySelector(control)
-    const fields = [...(inspector?.querySelectorAll('[data-testid^="field-"]') ?? [])].map(into)
-    ;(fields.find((field) => field !== null) ?? inspector?.querySelector<HTMLElement>(control))?.focus()
-  })
 }
 
 export async function cancelRun(): Promise<void> {

@@ -46,6 +46,13 @@ export interface CardQuery {
   limit: number
 }
 
+/** A block of a draft that runs alone, with these outputs of what it reads, by block id. */
+export interface StepOfDraft {
+  block: string
+  given: Record<string, Json>
+  variables?: Record<string, Json>
+}
+
 export interface RunQuery {
   workflow?: string
   draft?: string
@@ -120,10 +127,10 @@ export const api = {
     }
   },
   /** Run a draft as it is stored. With `rev` only at that revision: DraftConflict is not raised, but ApiError 409. */
-  runDraft: (id: string, input: Json, options: RunOptions & { rev?: number } = {}) =>
+  runDraft: (id: string, input: Json, options: RunOptions & { rev?: number; step?: StepOfDraft } = {}) =>
     start(
       `/api/drafts/${enc(id)}/run`,
-      { input },
+      { input, step: options.step },
       options,
       options.rev === undefined ? {} : { 'If-Match': `"${options.rev}"` },
     ),

@@ -32,6 +32,7 @@ const OutlineView = lazy(() => import('../edit/outline/OutlineView'))
 const RunNotices = lazy(() => import('./run/RunNotices').then((m) => ({ default: m.RunNotices })))
 const RunDialog = lazy(() => import('../watch/run/RunDialog'))
 const ConflictDialog = lazy(() => import('../edit/shell/ConflictDialog'))
+const BlockSheet = lazy(() => import('../edit/sheet/Sheet'))
 const FindDialog = lazy(() => import('../edit/shell/FindDialog'))
 
 const RAIL = 44
@@ -41,10 +42,11 @@ export default function Editor({ id }: { id: string }): ReactElement {
   const [error, setError] = useState<string | null>(null)
   const [turn, setTurn] = useState(0)
   const open = useStore(docStore, (s) => s.id === id)
+  const sheet = useStore(uiStore, (s) => s.sheet !== null)
   const conflict = useStore(docStore, (s) => s.conflict !== null)
   useEffect(() => {
     setError(null)
-    uiStore.setState({ selection: NOTHING, iter: {}, overlay: null })
+    uiStore.setState({ selection: NOTHING, iter: {}, overlay: null, sheet: null })
     openDraft(id)
       .then(() => showLastRun(id))
       .catch((reason: unknown) => setError(reason instanceof Error ? reason.message : String(reason)))
@@ -97,6 +99,11 @@ export default function Editor({ id }: { id: string }): ReactElement {
       <footer className="editor__drawer">
         <Drawer mode="edit" />
       </footer>
+      {sheet && open ? (
+        <Suspense fallback={null}>
+          <BlockSheet mode="edit" />
+        </Suspense>
+      ) : null}
       <BlockPicker />
       <Suspense fallback={null}>
         <RunDialog />
@@ -160,8 +167,9 @@ async function showLastRun(draft: string): Promise<void> {
   const workflow = docStore.getState().baseName
   // Without it the editor is as useful: nothing is said when it cannot be had.
   const last = (where: RunQuery): Promise<RunSummary | null> =>
-    api.runs({ ...where, limit: 1, counts: 0 }).then(
-      (page) => page.runs[0] ?? null,
+    // No workflow has a slash in its name: those are single steps.
+    api.runs({ ...where, limit: 20, counts: 0 }).then(
+      (page) => page.runs.find((each) => !each.workflow.includes('/')) ?? null,
       () => null,
     )
   const found = await Promise.all([last({ draft }), workflow === null ? null : last({ workflow })])

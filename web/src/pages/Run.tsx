@@ -1,6 +1,6 @@
 // One run, live or as it was at any moment: the document it is pinned to on the canvas, the inspector, and the Tape.
 
-import { useEffect, useState, type ReactElement } from 'react'
+import { lazy, Suspense, useEffect, useState, type ReactElement } from 'react'
 import { useStore } from 'zustand'
 import { announce } from '../a11y'
 import { Canvas } from '../canvas/Canvas'
@@ -29,12 +29,15 @@ import { useWidthBelow } from '../ui/useWidthBelow'
 import './pages.css'
 import './run.css'
 
+const BlockSheet = lazy(() => import('../edit/sheet/Sheet'))
+
 export default function Run({ id }: { id: string }): ReactElement {
   const doc = useStore(runStore, (s) => s.doc)
   const meta = useStore(runStore, (s) => s.meta)
   const error = useStore(runStore, (s) => s.error)
   const loading = useStore(runStore, isLoading)
   const inspected = useStore(uiStore, (s) => s.selection.blocks.length > 0)
+  const sheet = useStore(uiStore, (s) => s.sheet !== null)
   const width = useStore(uiStore, (s) => s.panels.inspector)
   const narrow = useWidthBelow(900)
   const phone = useWidthBelow(600)
@@ -54,7 +57,7 @@ export default function Run({ id }: { id: string }): ReactElement {
     return () => {
       current = false
       closeRun()
-      uiStore.setState({ selection: NOTHING, iter: {} })
+      uiStore.setState({ selection: NOTHING, iter: {}, sheet: null })
     }
   }, [id, turn])
   useFamily()
@@ -143,6 +146,11 @@ export default function Run({ id }: { id: string }): ReactElement {
         </main>
       )}
       <Drawer mode="run" />
+      {sheet && doc ? (
+        <Suspense fallback={null}>
+          <BlockSheet mode="run" />
+        </Suspense>
+      ) : null}
       {inspected && doc && narrow ? (
         <Sheet>
           <Inspector mode="run" />

@@ -106,6 +106,7 @@ export function newNode(event: WireEvent): NodeState {
     handled: false,
     reused: false,
     cached: false,
+    pinned: false,
     lost: 0,
     wait: null,
     waits: [],

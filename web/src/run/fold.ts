@@ -105,6 +105,7 @@ function apply(view: Draft, event: WireEvent): void {
         error: null,
         reused: data.reused ?? false,
         cached: data.cached ?? false,
+        pinned: data.pinned ?? false,
       })
       return decided(view, event, route)
     }

@@ -54,6 +54,8 @@ export interface NodeState {
   reused: boolean
   /** An earlier output of the same params stands for its own. */
   cached: boolean
+  /** The draft names its output: the block did not run. */
+  pinned: boolean
   /** Attempts lost with their process: the run continued after a restart. */
   lost: number
   /** The last one; with others beside it, one of those that are open. */

@@ -34,6 +34,8 @@ export interface UiState {
   /** The same, of a run that is looked at: there the result comes first. */
   runTab: InspectorTab
   /** Which overlay is open. */
+  /** The block whose sheet lies over the canvas. */
+  sheet: string | null
   overlay: 'palette' | 'shortcuts' | 'run' | 'find' | 'version' | 'diff' | null
   minimap: boolean
   /** The step of the selected block that the inspector shows. */
@@ -51,6 +53,7 @@ export const uiStore = createStore<UiState>(() => ({
   runTab: 'output',
   overlay: null,
   step: null,
+  sheet: null,
   theme: 'system',
   drawer: 'tape',
   minimap: false,
@@ -75,6 +78,11 @@ export function select(change: Partial<Selection>): void {
 /** Show a durable step of the block that is selected, with what it was asked and what came back. */
 export function showStep(n: number): void {
   uiStore.setState({ step: n, tab: 'output', runTab: 'output' })
+}
+
+/** Open the sheet of a block, or go on to that of another one. */
+export function openSheet(id: string): void {
+  uiStore.setState({ selection: { ...NOTHING, blocks: [id] }, sheet: id, step: null })
 }
 
 export function setPanels(change: Partial<Panels>): void {

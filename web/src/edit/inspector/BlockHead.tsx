@@ -6,7 +6,7 @@ import { dispatch } from '../../state/doc'
 import { chainOf, kindOf, nameOf, routeTitle } from '../../document/document'
 import { runStore } from '../../state/live'
 import { pathFor, parsePath, scopesAt, shownStatus, statusAt, type NodeState } from '../../run'
-import { setIter, uiStore } from '../../state/ui'
+import { openSheet, setIter, uiStore } from '../../state/ui'
 import { isWritable, normalize } from '../../refs/parse'
 import { refName, RESERVED } from '../../refs/scope'
 import { Button } from '../../ui/Button'
@@ -53,6 +53,9 @@ export function BlockHead({
             }
           />
         )}
+        <Button kind="bare" icon="edit" iconOnly keys="Enter" data-testid="open-sheet" onClick={() => openSheet(id)}>
+          Open the sheet
+        </Button>
         {hasRun ? <Status status={node ? shownStatus(node) : statusAt(view, doc, id, iter)} /> : null}
       </div>
       {shared ? (
@@ -134,6 +137,7 @@ function RunFacts({ id, node }: { id: string; node: NodeState | undefined }): Re
           {node?.status === 'retrying' && due ? `, next in ${due}` : ''}
         </Fact>
       ) : null}
+      {node?.pinned ? <Fact name="Output">Pinned, the block did not run</Fact> : null}
       {node?.cached ? <Fact name="Output">From the cache</Fact> : null}
       {node?.lost ? <Fact name="Restarts">{node.lost}</Fact> : null}
       {node?.status === 'waiting' && due ? <Fact name="Expires in">{due}</Fact> : null}

@@ -62,6 +62,7 @@ function BlockInspector({ mode, id }: { mode: Mode; id: string }): ReactElement 
   const view = useStore(runStore, (state) => state.view)
   const ran = useStore(runStore, (state) => state.doc?.blocks[id] !== undefined && state.head.seq > 0)
   const iter = useStore(uiStore, (state) => state.iter)
+  const sheet = useStore(uiStore, (state) => state.sheet !== null)
   const block = scope.doc.blocks[id]
   const node = useMemo(
     () => (block && ran ? nodeAt(view, scope.doc, id, iter) : undefined),
@@ -81,7 +82,7 @@ function BlockInspector({ mode, id }: { mode: Mode; id: string }): ReactElement 
         aria-labelledby={ran ? `inspector-${tab}` : undefined}
         tabIndex={ran ? -1 : undefined}
       >
-        {tab === 'config' ? (
+        {sheet ? null : tab === 'config' ? (
           <ConfigTab id={id} />
         ) : tab === 'input' ? (
           <InputTab id={id} node={node} />

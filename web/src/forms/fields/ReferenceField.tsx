@@ -157,6 +157,7 @@ export function ReferenceField(props: ReferenceFieldProps): ReactElement {
           id={props.id}
           data-testid={props.testId}
           className="ref__text"
+          data-json={props.json || undefined}
           rows={1}
           spellCheck={!props.mono && !expression}
           value={value}

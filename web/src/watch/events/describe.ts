@@ -109,6 +109,7 @@ function happened(event: WireEvent, doc: Document | null): string {
           ? `${name} started, attempt ${event.attempt}`
           : `${name} started`
     case 'node.succeeded': {
+      if (data.pinned) return `${name} did not run: its output is pinned in the draft`
       if (data.cached) return `${name} succeeded, result from the cache`
       if (data.reused) return `${name} succeeded, result of the previous run`
       return data.route && data.route !== 'out'
