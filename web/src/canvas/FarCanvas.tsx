@@ -10,10 +10,9 @@ import { readingOrder, nameOf, type Specs } from '../document/document'
 import type { Ways } from '../geometry/layout/routes'
 import { statusAt } from '../run'
 import { runStore } from '../state/live'
-import { select, uiStore } from '../state/ui'
+import { openSheet, select, uiStore } from '../state/ui'
 import { wordOf } from '../ui/status'
 import { focusNode } from '../actions/view'
-import { enterInspector } from './commands'
 import { boxAt, farPlan } from './farItems'
 import { coloursOf, drawFar, picture } from './farDraw'
 import './css/weave.css'
@@ -127,7 +126,7 @@ const BlockList = memo(function BlockList({
             tabIndex={id === current ? 0 : -1}
             aria-pressed={id === selected}
             onFocus={() => select({ blocks: [id] })}
-            onClick={() => enterInspector()}
+            onClick={() => openSheet(id)}
           >
             {text}
           </button>

@@ -251,7 +251,9 @@ function Panels(): ReactElement {
 /** What the run asks people, to be answered here. */
 function Questions(): ReactElement | null {
   const any = useStore(runStore, (s) => s.view.waits.size > 0 || (s.meta?.child_waits ?? []).length > 0)
-  if (!any) return null
+  // A sheet has the question of its block, and the block itself where this would lie.
+  const sheet = useStore(uiStore, (s) => s.sheet !== null)
+  if (!any || sheet) return null
   return (
     <Suspense fallback={null}>
       <RunNotices questions />

@@ -26,9 +26,9 @@ interface Place {
   hole: { x: number; y: number; width: number; height: number } | null
 }
 
-/** Room for the block above the sheet, where the window has it. */
-const STRIP = 104
-const ROOM_MIN = 640
+/** Room for the block above the sheet, where the window has it: an agent, the tallest, can still be read there. */
+const STRIP = [104, 136] as const
+const ROOM_MIN = 520
 const BAR = 44
 const INSIDE =
   'a[href], button:not([tabindex="-1"]), input, select, textarea, summary, [tabindex]:not([tabindex="-1"]), [data-editor]'
@@ -117,17 +117,16 @@ function usePlace(block: string): Place {
   useLayoutEffect(() => {
     const below = document.querySelector<HTMLElement>('.drawer')
     const canvas = document.querySelector<HTMLElement>('.canvas')
+    const is = doc.blocks[block]
+    const size = is ? sizeOf(is, specs.get(is.type)) : ([0, 0] as const)
+    const strip = Math.min(STRIP[1], Math.max(STRIP[0], size[1] * 0.62 + 24))
     const measure = (): void => {
       const end = below ? Math.round(below.getBoundingClientRect().top) : innerHeight
       const upper = Math.max(BAR, canvas ? Math.round(canvas.getBoundingClientRect().top) : 0)
-      const is = doc.blocks[block]
       const wide = innerWidth >= 760
-      const parked =
-        is && wide && end - upper - STRIP >= ROOM_MIN - STRIP
-          ? park(absoluteAt(doc, block), sizeOf(is, specs.get(is.type)), STRIP)
-          : null
+      const parked = is && wide && end - upper >= ROOM_MIN ? park(absoluteAt(doc, block), [...size], strip) : null
       setPlace({
-        top: parked ? upper + STRIP : wide ? upper + 20 : upper,
+        top: parked ? upper + strip : wide ? upper + 20 : upper,
         bottom: innerHeight - end,
         hole: parked ? parked.box : null,
       })

@@ -1,10 +1,11 @@
 // The sheet of the block that was opened: the talk of an agent, the step of any other block. Loaded when the first one is opened.
 
-import { useEffect, type ReactElement } from 'react'
+import { useEffect, useState, type ReactElement } from 'react'
 import { useStore } from 'zustand'
 import { uiStore } from '../../state/ui'
 import { FieldScopeContext } from '../../forms/fields/scope'
 import { useFieldScopeOf, type Mode } from '../inspector/useScope'
+import { AgentSheet } from './AgentSheet'
 import { StepSheet } from './StepSheet'
 import { close } from './Frame'
 import { forgetSteps } from './step'
@@ -13,14 +14,25 @@ export default function Sheet({ mode }: { mode: Mode }): ReactElement | null {
   const id = useStore(uiStore, (state) => state.sheet)
   const scope = useFieldScopeOf(mode, id)
   const block = id === null ? undefined : scope.doc.blocks[id]
+  const [asStep, setAsStep] = useState(false)
   useEffect(() => forgetSteps, [])
   useEffect(() => {
     if (id !== null && !block) close()
   }, [id, block])
+  useEffect(() => setAsStep(false), [id])
   if (id === null || !block) return null
   return (
     <FieldScopeContext value={scope}>
-      <StepSheet key={id} id={id} mode={mode} />
+      {block.type === 'agent' && !asStep ? (
+        <AgentSheet key={id} id={id} mode={mode} onSettings={() => setAsStep(true)} />
+      ) : (
+        <StepSheet
+          key={id}
+          id={id}
+          mode={mode}
+          {...(block.type === 'agent' ? { onTalk: () => setAsStep(false) } : {})}
+        />
+      )}
     </FieldScopeContext>
   )
 }

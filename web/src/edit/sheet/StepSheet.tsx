@@ -14,12 +14,12 @@ import { uiStore } from '../../state/ui'
 import { Button } from '../../ui/Button'
 import { Icon } from '../../ui/icons'
 import { useReadOnly } from '../../ui/rights'
-import { useWidthBelow } from '../../ui/useWidthBelow'
 import { readJson } from '../../forms/fields/JsonText'
 import { useFieldScope } from '../../forms/fields/scope'
 import { printJson } from '../../forms/json/print'
 import { ConfigTab } from '../inspector/ConfigTab'
 import type { Mode } from '../inspector/useScope'
+import { Columns } from './Columns'
 import { effectOf } from './effect'
 import { Foot } from './Foot'
 import { Frame } from './Frame'
@@ -33,7 +33,7 @@ import { runStep, settingsOf, stepStore } from './step'
 import { takesOf } from './takes'
 import '../inspector/inspector.css'
 
-type Column = 'input' | 'settings' | 'output'
+const COLUMNS = { input: 'Input', settings: 'Settings', output: 'Output' }
 
 export function StepSheet({ id, mode, onTalk }: { id: string; mode: Mode; onTalk?: () => void }): ReactElement {
   const { doc, specs, run, readonly } = useFieldScope()
@@ -113,7 +113,7 @@ export function StepSheet({ id, mode, onTalk }: { id: string; mode: Mode; onTalk
         </p>
       ) : null}
       <Refused />
-      <Columns>
+      <Columns titles={COLUMNS}>
         {(column) =>
           column === 'input' ? (
             <Input
@@ -192,44 +192,6 @@ function Refused(): ReactElement | null {
     </p>
   )
 }
-
-/** Three columns; in a narrower window input and output share one, on a phone all three do. */
-export function Columns({ children }: { children: (column: Column) => ReactElement }): ReactElement {
-  const middle = useWidthBelow(1180)
-  const phone = useWidthBelow(760)
-  const [tab, setTab] = useState<Column>('settings')
-  const tabs: readonly Column[] = phone ? ['input', 'settings', 'output'] : ['input', 'output']
-  const now = phone ? tab : tab === 'settings' ? 'input' : tab
-  const shown: readonly Column[] = phone ? [now] : middle ? [now, 'settings'] : ['input', 'settings', 'output']
-  return (
-    <>
-      {middle ? (
-        <div className="wsheet__tabs" role="group" aria-label="Columns">
-          {tabs.map((each) => (
-            <button
-              key={each}
-              type="button"
-              aria-pressed={now === each}
-              data-testid={`column-${each}`}
-              onClick={() => setTab(each)}
-            >
-              {COLUMNS[each]}
-            </button>
-          ))}
-        </div>
-      ) : null}
-      <div className="wsheet__columns" data-count={shown.length}>
-        {shown.map((column) => (
-          <div key={column} className="wsheet__column" data-column={column}>
-            {children(column)}
-          </div>
-        ))}
-      </div>
-    </>
-  )
-}
-
-const COLUMNS: Record<Column, string> = { input: 'Input', settings: 'Settings', output: 'Output' }
 
 function Input({
   id,
