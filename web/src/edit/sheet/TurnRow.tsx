@@ -10,7 +10,7 @@ import { durationText } from '../../ui/time'
 import { render } from '../../refs/preview'
 import { Approval } from './Approval'
 import { brief } from './difference'
-import { isRefused, type Call, type Turn } from './talk'
+import { argsText, isRefused, type Call, type Turn } from './talk'
 
 export function TurnRow({ id, node, turn }: { id: string; node: NodeState; turn: Turn }): ReactElement {
   const said = turn.said || (turn.step.status === 'running' ? 'Thinking' : '')
@@ -108,8 +108,3 @@ function Part({ title, value }: { title: string; value: Json }): ReactElement {
     </dl>
   )
 }
-
-export const argsText = (args: JsonObject): string =>
-  Object.entries(args)
-    .map(([name, value]) => `${name} ${typeof value === 'string' ? value : brief(value)}`)
-    .join(', ')

@@ -3,6 +3,7 @@
 import { isObject } from '../../net/json'
 import type { Json, JsonObject } from '../../api/schemas'
 import type { NodeState, StepState } from '../../run'
+import { brief } from './difference'
 
 export interface Call {
   id: string
@@ -81,6 +82,11 @@ export function textOf(value: Json | undefined, name: string): string {
   const found = isObject(value) ? value[name] : undefined
   return typeof found === 'string' ? found : ''
 }
+
+export const argsText = (args: JsonObject): string =>
+  Object.entries(args)
+    .map(([name, value]) => `${name} ${typeof value === 'string' ? value : brief(value)}`)
+    .join(', ')
 
 export const isRefused = (call: Call): boolean => textOf(call.approval?.output, 'action') === 'reject'
 
