@@ -84,10 +84,13 @@ def test_a_run_is_kept_and_the_draft_is_played_against_it(editor: Editor) -> Non
 
 def test_publishing_lists_the_runs_that_would_go_another_way(editor: Editor) -> None:
     runs = published(editor, "last-orders", (450, 100, 600))
+    editor.api.post(f"/api/runs/{runs[1]}/keep")
     reopened(editor, orders("last-orders", 400))
+    expect(editor.at("kept-limit")).to_have_text("1 of 1 same")
     editor.at("publish").click()
     expect(editor.at("replay")).to_have_attribute("aria-busy", "false")
     expect(editor.at("replay-same")).to_have_text("2 of 3 same")
+    expect(editor.at("replay-kept")).to_have_text("of 1 kept as tests: 1 same")
     expect(editor.at("replay-other_way")).to_have_text("1 other branch")
     expect(editor.at("replay-would_call")).to_have_text("0 would call")
     rows = editor.at("replay-rows").locator("li")
@@ -103,4 +106,5 @@ def test_publishing_lists_the_runs_that_would_go_another_way(editor: Editor) -> 
     editor.at("replay-same").click()
     expect(rows).to_have_count(1)
     editor.at("replay").get_by_role("combobox").select_option(label="Kept as tests")
-    expect(editor.at("replay")).to_contain_text("No run is kept as a test yet")
+    expect(editor.at("replay-same")).to_have_text("1 of 1 same")
+    expect(editor.at("replay-rows")).to_have_count(0)

@@ -1,10 +1,12 @@
 // The second half of the dialog for publishing: recorded runs, played with the draft. Which of them would have gone another way?
 
 import { useEffect, useState, type ReactElement } from 'react'
+import { useStore } from 'zustand'
 import type { RunReplay } from '../../api/schemas'
 import type { Document } from '../../api/types'
 import { nameOf } from '../../document/document'
 import { play, type Which } from '../../net/backtests'
+import { backtestStore } from '../../state/backtest'
 import { countsOf, namesOf, pairOf, RESULTS, type Result } from '../../run/replays'
 import { Ago } from '../../ui/Ago'
 import { Button } from '../../ui/Button'
@@ -15,6 +17,7 @@ import { messageOf, shortId } from '../../ui/words'
 import './replay.css'
 
 const SHOWN = 100
+const NONE: readonly RunReplay[] = []
 const CHOICES: readonly [Which, string][] = [
   [500, 'Last 500'],
   [50, 'Last 50'],
@@ -45,6 +48,7 @@ export default function PublishReplay({ name, doc }: { name: string; doc: Docume
   const [turn, setTurn] = useState(0)
   const played = usePlayed(name, doc, which, turn)
   const { runs, total, done, error } = played
+  const kept = useStore(backtestStore, (s) => (s.old ? NONE : s.runs))
   const counts = countsOf(runs)
   const listed = runs.filter((run) => (only === null ? run.result !== 'same' : run.result === only))
   const shown = RESULTS.filter((result, i) => i < 3 || counts[result] > 0)
@@ -105,6 +109,11 @@ export default function PublishReplay({ name, doc }: { name: string; doc: Docume
                 <b>{counts[result]}</b> {result === 'same' ? `of ${runs.length} same` : wordOf(result, runs)}
               </button>
             ))}
+            {which !== 'kept' && kept.length ? (
+              <span className="replay__kept" data-testid="replay-kept">
+                of {kept.length} kept as tests: {countsOf(kept).same} same
+              </span>
+            ) : null}
           </div>
           {listed.length ? (
             <ul className="replay__rows" data-testid="replay-rows">
