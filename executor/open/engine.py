@@ -58,6 +58,7 @@ from executor.service.topics.usage import Load, Usage
 from executor.service.topics.waits import Waits
 from executor.service.topics.workflows import Workflows
 from executor.service.triggers.forms import Forms
+from executor.service.triggers.listening import Listening
 from executor.service.triggers.schedules import Schedules
 from executor.service.triggers.webhooks import Webhooks
 from executor.service.upkeep.gc import Upkeep
@@ -104,6 +105,7 @@ class Engine:
         self.chats = Chats(parts, self.webhooks, self.runs, self.waits)
         self.lifecycle = Lifecycle(parts, self.runs)
         self.drafts = Drafts(parts, self.runs, self.workflows)
+        self.listening = Listening(parts, self.drafts, self.webhooks)
         self.history = History(parts)
         self.backtests = Backtests(parts)
         self.environment = Environment(parts)

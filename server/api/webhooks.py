@@ -12,6 +12,7 @@ from starlette.responses import Response
 from executor.errors import NotFound, StoreError, WeftError
 from executor.kernel.store.topics.webhooks import Auth
 from executor.service.triggers.declared import WebhookSpec
+from executor.service.triggers.listening import TEST, DraftAddress
 from executor.service.triggers.requests import Received
 from executor.service.triggers.webhooks import Delivered, DeliveryView, RefusalView, WebhookView
 from executor.service.views import view_of
@@ -124,6 +125,19 @@ async def _detail(call: Call, view: WebhookView) -> WebhookDetail:
     )
 
 
+class ListenRequest(Struct, forbid_unknown_fields=True):
+    """POST /api/drafts/{id}/listen. `trigger`: the id of a webhook block."""
+
+    trigger: str
+
+
+@route("POST", "/api/drafts/{id}/listen", "Get a test address of a webhook", needs="editor", statuses=(400, 404))
+async def listen(call: Call, id: str, body: ListenRequest) -> DraftAddress:
+    """For 10 minutes, requests to `url` run the draft as it is stored then, with the authentication that the webhook
+    will have. Nothing is published, and a restart of the server changes nothing."""
+    return await call.engine.listening.listen(id, body.trigger)
+
+
 class HookStarted(Struct, frozen=True):
     """202: the run is stored. `status_url` requires the token of the server, if it has one."""
 
@@ -170,7 +184,8 @@ async def receive(call: Call, id: str) -> Response:
             call.rates.hook_proved(id, auth, call.address)
             _check_json(received, call.limits)
 
-        delivered = await call.engine.webhooks.receive(id, received, admit)
+        topic = call.engine.listening if id.startswith(TEST) else call.engine.webhooks
+        delivered = await topic.receive(id, received, admit)
     except NotFound:
         call.rates.link_missed(call.address)
         raise

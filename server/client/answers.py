@@ -74,6 +74,9 @@ class Diagnostic(TypedDict):
     code: str; severity: Literal["error", "warning"]; pointer: str; message: str; hint: NotRequired[str]
     block: NotRequired[str | None]; field: NotRequired[str | None]
 class Divergence(TypedDict): a: EventHead | None; b: EventHead | None; fields: list[str]
+class DraftAddress(TypedDict):
+    url: str; until_ms: int; auth: Literal["github", "hmac", "none", "token"]; secret: str | None
+    secret_env: str | None
 class DraftDeleted(TypedDict): id: str; deleted: bool
 class DraftPage(TypedDict): drafts: list[DraftSummary]; next: str | None
 class RunAccepted(TypedDict):

@@ -157,6 +157,10 @@ class RunCalls:
         """Store it as the next version of its workflow. ApiError 409 `would_replace`: the version in
         `problem["active"]` is active and the draft is not based on it; `replaces` names it."""
 
+    @route("POST", "/api/drafts/{id}/listen")
+    def listen(self, draft: str, trigger: str) -> Call[answers.DraftAddress]:
+        """Return an address of the webhook block `trigger` that runs the draft for 10 minutes."""
+
     @route("GET", "/api/drafts/{id}/inputs")
     def draft_inputs(self, draft: str) -> Call[answers.InputList]:
         """Inputs of its last runs, newest first."""

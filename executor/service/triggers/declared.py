@@ -144,6 +144,14 @@ async def declared_by(parts: Parts, workflow: str, document: Any) -> Declared:
     return Declared(tuple(schedules), tuple(webhooks))
 
 
+def draft_webhook(document: Any, id: str, trigger: str, now_ms: int) -> WebhookRow | None:
+    """Return the row that the block `trigger` of this document would be; None if it is no enabled webhook."""
+    for block, kind, params in _blocks(document):
+        if block == trigger and kind == "webhook":
+            return webhook_row(id, _spec(WebhookSpec, "", block, params), now_ms, "document")
+    return None
+
+
 def turned_off(declared: Declared) -> Declared:
     """Return the same with all schedules and webhooks off. Triggers that a document declares off keep the state that
     people set, so one that is turned on by hand stays on."""

@@ -212,7 +212,7 @@ class Webhooks(Topic):
         self, row: WebhookRow, request: Received, admit: Callable[[Auth], None] | None = None
     ) -> Delivered:
         now_ms = self._clock.now_ms()
-        proof = await self._proof(row, request, now_ms)
+        proof = await self.proof(row, request, now_ms)
         if admit is not None:
             admit(row.auth)
         start = await self.ready(row)
@@ -288,7 +288,7 @@ class Webhooks(Topic):
                 errors=found,
             ) from error
 
-    async def _proof(self, row: WebhookRow, request: Received, now_ms: int) -> Proof:
+    async def proof(self, row: WebhookRow, request: Received, now_ms: int) -> Proof:
         """Check the proof, also with the secrets of earlier keys while they are valid. Raises like `prove`."""
         try:
             return prove(row.auth, self._known_secret(row), request, now_ms)

@@ -23,6 +23,7 @@ import type {
   ConnectorView,
   Continuation,
   CronPreview,
+  DraftAddress,
   DraftChange,
   DraftDeleted,
   DraftPage,
@@ -49,6 +50,7 @@ import type {
   KeepRequest,
   KeptRuns,
   KeptView,
+  ListenRequest,
   Loom,
   Me,
   MemoryForgotten,
@@ -660,6 +662,13 @@ export interface Operations {
     query: Record<never, never>
     body: undefined
     answer: WebhookRotated
+  }
+  /** Get a test address of a webhook. */
+  'POST /api/drafts/{id}/listen': {
+    path: { id: string }
+    query: Record<never, never>
+    body: ListenRequest
+    answer: DraftAddress
   }
   /** List secrets. */
   'GET /api/secrets': {

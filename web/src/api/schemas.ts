@@ -369,6 +369,16 @@ export interface Divergence {
   fields: string[]
 }
 
+/** `url` starts runs of the draft until `until_ms`. `secret`: the sender signs with it, or sends it; None if none is
+ * needed, or if it is read from `secret_env`. */
+export interface DraftAddress {
+  url: string
+  until_ms: number
+  auth: 'github' | 'hmac' | 'none' | 'token'
+  secret: string | null
+  secret_env: string | null
+}
+
 /** PUT /api/drafts/{id}. Without `name`, the draft has the name in the document. */
 export interface DraftChange {
   document: JsonObject
@@ -732,6 +742,11 @@ export interface LastRun {
   status: 'cancelled' | 'failed' | 'queued' | 'running' | 'succeeded' | 'waiting'
   created_at_ms: number
   finished_at_ms: number | null
+}
+
+/** POST /api/drafts/{id}/listen. `trigger`: the id of a webhook block. */
+export interface ListenRequest {
+  trigger: string
 }
 
 /** The runs, oldest first. `complete`: False if the time for one request did not suffice: ask again for all. */

@@ -134,6 +134,8 @@ export const api = {
       options,
       options.rev === undefined ? {} : { 'If-Match': `"${options.rev}"` },
     ),
+  /** An address of a webhook block that runs the draft, for some minutes. */
+  listen: (id: string, trigger: string) => post(`/api/drafts/${enc(id)}/listen`, { trigger }, answer(is.DraftAddress)),
   /** Inputs of the last runs of a draft, newest first. */
   draftInputs: async (id: string): Promise<Json[]> =>
     (await get(`/api/drafts/${enc(id)}/inputs`, answer(is.InputList))).inputs,

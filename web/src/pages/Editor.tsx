@@ -30,6 +30,7 @@ import './editor.css'
 const JsonView = lazy(() => import('../forms/json/JsonView'))
 const OutlineView = lazy(() => import('../edit/outline/OutlineView'))
 const RunNotices = lazy(() => import('./run/RunNotices').then((m) => ({ default: m.RunNotices })))
+const Playground = lazy(() => import('../edit/playground/Playground'))
 const RunDialog = lazy(() => import('../watch/run/RunDialog'))
 const ConflictDialog = lazy(() => import('../edit/shell/ConflictDialog'))
 const BlockSheet = lazy(() => import('../edit/sheet/Sheet'))
@@ -180,6 +181,8 @@ async function showLastRun(draft: string): Promise<void> {
 function Panels(): ReactElement {
   const view = useStore(uiStore, (s) => s.view)
   const panels = useStore(uiStore, (s) => s.panels)
+  const playground = useStore(uiStore, (s) => s.playground)
+  const id = useStore(docStore, (s) => s.id)
   const outline = view === 'outline'
   const left = outline ? Math.max(panels.palette, OUTLINE_MIN) : panels.paletteOpen ? panels.palette : RAIL
   return (
@@ -213,6 +216,13 @@ function Panels(): ReactElement {
           <Questions />
         </div>
       </div>
+      {playground && id !== null ? (
+        <div className="editor__playground">
+          <Suspense fallback={null}>
+            <Playground key={id} draft={id} />
+          </Suspense>
+        </div>
+      ) : null}
       {view === 'json' ? (
         <>
           <Splitter

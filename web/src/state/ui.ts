@@ -38,6 +38,8 @@ export interface UiState {
   sheet: string | null
   overlay: 'palette' | 'shortcuts' | 'run' | 'find' | 'version' | 'diff' | null
   minimap: boolean
+  /** The panel that tries the draft is open. */
+  playground: boolean
   /** The step of the selected block that the inspector shows. */
   step: number | null
 }
@@ -54,6 +56,7 @@ export const uiStore = createStore<UiState>(() => ({
   overlay: null,
   step: null,
   sheet: null,
+  playground: false,
   theme: 'system',
   drawer: 'tape',
   minimap: false,
@@ -62,8 +65,8 @@ export const uiStore = createStore<UiState>(() => ({
 }))
 
 uiStore.subscribe(() => {
-  const { panels, theme, drawer, minimap } = uiStore.getState()
-  const text = JSON.stringify({ panels, theme, drawer, minimap })
+  const { panels, theme, drawer, minimap, playground } = uiStore.getState()
+  const text = JSON.stringify({ panels, theme, drawer, minimap, playground })
   try {
     if (localStorage.getItem(KEY) !== text) localStorage.setItem(KEY, text)
   } catch {

@@ -41,6 +41,7 @@ LEAST_ROLE = {
     "DELETE /api/drafts/{id}": "editor",
     "POST /api/drafts/{id}/run": "editor",
     "POST /api/drafts/{id}/versions": "editor",
+    "POST /api/drafts/{id}/listen": "editor",
     "GET /api/drafts/{id}/inputs": "viewer",
     "POST /api/workflows/{name}/runs": "editor",
     "POST /api/runs": "editor",

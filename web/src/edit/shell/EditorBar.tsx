@@ -61,6 +61,7 @@ export function EditorBar({ id }: { id: string }): ReactElement {
             Find and replace
           </Button>
           <UndoButton readonly={readonly} />
+          <PlaygroundButton />
           <More readonly={readonly} why={why} mayNot={mayNot} />
           <Button
             className="bar__mid"
@@ -75,6 +76,23 @@ export function EditorBar({ id }: { id: string }): ReactElement {
         </>
       }
     />
+  )
+}
+
+function PlaygroundButton(): ReactElement {
+  const open = useStore(uiStore, (s) => s.playground)
+  return (
+    <Button
+      kind="bare"
+      className="bar__mid"
+      icon="chat_trigger"
+      aria-pressed={open}
+      data-testid="try"
+      title="Send messages or events to the draft"
+      onClick={() => uiStore.setState({ playground: !open })}
+    >
+      Try
+    </Button>
   )
 }
 

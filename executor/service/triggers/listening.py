@@ -1,0 +1,95 @@
+"""Test addresses of webhooks: for some minutes a draft has an address of its own, whose requests run the draft as it is
+stored then. Nothing needs to be published.
+
+Nothing is stored either: the id of the address has the moment at which it ends and a token that signs both. So it
+survives a restart of the server, and ends by itself."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable
+from typing import Any, Final
+
+import orjson
+from msgspec import Struct
+from msgspec.structs import replace
+
+from executor.errors import BadRequest, NotFound, WebhookDisabled
+from executor.kernel.store.topics.webhooks import Auth, WebhookRow
+from executor.service.parts import Parts, Topic
+from executor.service.topics.drafts import Drafts
+from executor.service.triggers.declared import draft_webhook
+from executor.service.triggers.requests import Received, envelope, same
+from executor.service.triggers.webhooks import Delivered, Webhooks
+
+TEST: Final = "test:"
+LISTEN_MS: Final = 10 * 60_000
+
+
+class DraftAddress(Struct, frozen=True):
+    """`url` starts runs of the draft until `until_ms`. `secret`: the sender signs with it, or sends it; None if none is
+    needed, or if it is read from `secret_env`."""
+
+    url: str
+    until_ms: int
+    auth: Auth
+    secret: str | None
+    secret_env: str | None
+
+
+class Listening(Topic):
+    """`engine.listening`."""
+
+    def __init__(self, parts: Parts, drafts: Drafts, webhooks: Webhooks) -> None:
+        super().__init__(parts)
+        self._drafts = drafts
+        self._webhooks = webhooks
+
+    async def listen(self, draft: str, trigger: str) -> DraftAddress:
+        """Return an address for the next minutes. Raises NotFound, BadRequest (not_a_webhook)."""
+        row, links = await self._row(draft, trigger), self._parts.links
+        until_ms = self._clock.now_ms() + LISTEN_MS
+        url = links.webhook_url(f"{row.id}:{until_ms}:{links.page_token(row.id, until_ms)}")
+        made_here = row.auth != "none" and row.secret_env is None
+        secret = links.webhook_secret(row.id, row.generation) if made_here else None
+        return DraftAddress(url, until_ms, row.auth, secret, row.secret_env)
+
+    async def receive(self, id: str, request: Received, admit: Callable[[Auth], None]) -> Delivered:
+        """Run the draft with a request. Raises like `Webhooks.receive`, and WebhookDisabled once its time is over."""
+        draft, trigger, until, token = [*id.removeprefix(TEST).split(":"), "", "", ""][:4]
+        known = f"{TEST}{draft}:{trigger}"
+        if not (until.isascii() and until.isdecimal() and len(until) < 16):
+            raise _unknown()
+        if not same(token, self._parts.links.page_token(known, int(until))):
+            raise _unknown()
+        now_ms = self._clock.now_ms()
+        if now_ms >= int(until):
+            raise WebhookDisabled()
+        row = await self._row(draft, trigger)
+        proof = await self._webhooks.proof(row, request, now_ms)
+        admit(row.auth)
+        delivery = proof.delivery or f"weft-{secrets.token_hex(8)}"
+        input: Any = envelope(request, orjson.loads(row.headers), delivery, now_ms)
+        # Signed twice, it is one request: the second starts no run.
+        key = f"{known}:{proof.digest or delivery}"[:200]
+        run, _ = await self._drafts.run(
+            draft, input=self._parts.redactor.redact_value(input), trigger=trigger, idempotency_key=key
+        )
+        return Delivered(delivery, run, row.timeout_ms / 1000 if row.respond == "run" else None)
+
+    async def _row(self, draft: str, trigger: str) -> WebhookRow:
+        """Return the webhook that publishing the draft would make, with a secret that stays the same until then."""
+        view = await self._drafts.get(draft)
+        row = draft_webhook(view.document, f"{TEST}{draft}:{trigger}", trigger, self._clock.now_ms())
+        if row is None:
+            raise BadRequest(
+                f"block {trigger[:80]!r} of the draft is no enabled webhook",
+                code="not_a_webhook",
+                pointer="/trigger",
+                hint="name a block of type `webhook`",
+            )
+        return replace(row, generation=0)
+
+
+def _unknown() -> NotFound:
+    return NotFound("there is no test address like this", code="webhook_not_found")

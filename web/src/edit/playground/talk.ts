@@ -1,0 +1,45 @@
+// What was tried with a draft: one talk, or a list of events, kept in this browser over a reload. Pure but for the storage.
+
+import type { DraftAddress, Json } from '../../api/schemas'
+
+export interface Turn {
+  run: string
+  /** What was sent: the message of a chat, or the input. */
+  input: Json
+  trigger: string
+}
+
+export interface Talk {
+  /** Agents remember by it; a new talk has another one. */
+  conversation: string
+  turns: readonly Turn[]
+  /** The test address of a webhook, until it ends. */
+  listening?: { trigger: string; since: number; address: DraftAddress }
+}
+
+const TURNS_MAX = 50
+
+export function newTalk(): Talk {
+  const random = crypto.getRandomValues(new Uint32Array(2))
+  return { conversation: `try-${[...random].map((each) => each.toString(36)).join('')}`, turns: [] }
+}
+
+export function readTalk(draft: string): Talk {
+  try {
+    const kept = JSON.parse(localStorage.getItem(keyOf(draft)) ?? 'null') as Talk | null
+    if (typeof kept?.conversation === 'string' && Array.isArray(kept.turns)) return kept
+  } catch {
+    // Written by something else: a new talk takes its place.
+  }
+  return newTalk()
+}
+
+export function keepTalk(draft: string, talk: Talk): void {
+  try {
+    localStorage.setItem(keyOf(draft), JSON.stringify({ ...talk, turns: talk.turns.slice(-TURNS_MAX) }))
+  } catch {
+    // Storage may be off; then the talk is gone after a reload.
+  }
+}
+
+const keyOf = (draft: string): string => `weft-talk-${draft}`
