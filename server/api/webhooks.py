@@ -131,7 +131,14 @@ class ListenRequest(Struct, forbid_unknown_fields=True):
     trigger: str
 
 
-@route("POST", "/api/drafts/{id}/listen", "Get a test address of a webhook", needs="editor", statuses=(400, 404))
+@route(
+    "POST",
+    "/api/drafts/{id}/listen",
+    "Get a test address of a webhook",
+    needs="editor",
+    statuses=(400, 404),
+    audit=False,
+)
 async def listen(call: Call, id: str, body: ListenRequest) -> DraftAddress:
     """For 10 minutes, requests to `url` run the draft as it is stored then, with the authentication that the webhook
     will have. Nothing is published, and a restart of the server changes nothing."""

@@ -1,5 +1,5 @@
-// "Listen for a test event": an address of the webhook for some minutes, which runs the draft. The countdown goes on over a reload,
-// and over a restart of the server, which keeps nothing of it.
+// "Listen for a test event": an address of the webhook for some minutes, which runs the draft. The countdown survives a reload,
+// and a restart of the server, which keeps nothing of it.
 
 import { useEffect, useState, type ReactElement } from 'react'
 import { copyText } from '../../ui/copy'

@@ -26,8 +26,8 @@ export function newTalk(): Talk {
 
 export function readTalk(draft: string): Talk {
   try {
-    const kept = JSON.parse(localStorage.getItem(keyOf(draft)) ?? 'null') as Talk | null
-    if (typeof kept?.conversation === 'string' && Array.isArray(kept.turns)) return kept
+    const talk = JSON.parse(localStorage.getItem(keyOf(draft)) ?? 'null') as Talk | null
+    if (typeof talk?.conversation === 'string' && Array.isArray(talk.turns)) return talk
   } catch {
     // Written by something else: a new talk takes its place.
   }
