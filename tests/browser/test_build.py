@@ -86,7 +86,7 @@ def test_check_05_branches_have_labelled_handles_and_edges(editor: Editor) -> No
     rows = editor.block("check").locator(".card__branch")
     expect(rows).to_have_text(["small", "medium", "large"])
     for case, (source, handle, target) in zip(cases, ways, strict=True):
-        expect(editor.at(f"handle-check-{handle}")).to_have_attribute("aria-label", case["title"])
+        expect(editor.at(f"handle-check-{handle}").locator(".port__label")).to_have_text(case["title"])
         expect(editor.edge(source, target, handle).locator("text")).to_have_text(case["title"])
 
 

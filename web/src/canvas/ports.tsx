@@ -54,7 +54,6 @@ export function Ports({ id, block, spec, wired }: PortsProps): ReactElement {
             data-wired={has.has(handle)}
             data-testid={`handle-${id}-${handle}`}
             isConnectableEnd={false}
-            aria-label={titleOf(handle, titles.get(handle))}
             style={{ top: handlePlace(block, spec, handle).y }}
           >
             <Label text={titleOf(handle, titles.get(handle))} inside={handle === 'body' || handle === 'finally'} />
@@ -82,7 +81,6 @@ export function ErrorPort({ id, block, spec, wired }: PortsProps): ReactElement 
       data-wired={joined}
       data-testid={`handle-${id}-${handle}`}
       isConnectableEnd={false}
-      aria-label={titleOf(handle, undefined)}
       style={{ left: handlePlace(block, spec, handle).x }}
     >
       <Label text={titleOf(handle, undefined)} />
