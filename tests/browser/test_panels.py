@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
+import httpx
 import pytest
 from playwright.sync_api import Page, expect
 
@@ -240,3 +241,32 @@ def test_d18_a_run_on_a_phone_names_its_workflow(editor: Editor, contexts: Conte
     expect(title).to_be_visible()
     assert title.evaluate("(it) => it.clientWidth > 200 && getComputedStyle(it).clipPath === 'none'")
     assert phone.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
+def test_an_ended_run_continues_with_the_draft_and_lists_first_what_it_repeats(editor: Editor) -> None:
+    def made(value: str) -> dict[str, Any]:
+        blocks = {
+            "a": {**block("set", 288, value="one"), "name": "First"},
+            "b": {**block("set", 576, value=value), "name": "Second"},
+        }
+        return document(blocks, [("start", "a"), ("a", "b")])
+
+    draft = editor.api.post("/api/drafts", {"document": made("<a> and two"), "name": "tested"})
+    run = editor.api.post(f"/api/drafts/{draft['id']}/run?wait=20", {})["run"]
+    put = {"document": made("<a> and three")}
+    url = f"{editor.api.url}/api/drafts/{draft['id']}"
+    httpx.put(url, json=put, headers={"if-match": '"1"'}, timeout=30).raise_for_status()
+    editor.open_run(run)
+    editor.select("a")
+    editor.at("rerun").click()
+    dialog = editor.page.get_by_role("dialog", name="Run again")
+    dialog.get_by_label("Continue with the draft").check()
+    fates = dialog.get_by_test_id("fates")
+    expect(fates.locator("div", has_text="Runs again")).to_contain_text("Second")
+    expect(fates.locator("div", has_text="Kept")).to_contain_text("First")
+    dialog.get_by_role("button", name="Run", exact=True).click()
+    editor.until("(old) => location.pathname.startsWith('/runs/') && !location.pathname.endsWith(old)", arg=run)
+    new = editor.page.url.rpartition("/")[2].partition("?")[0]
+    assert editor.api.until(new, "succeeded") == "succeeded"
+    ended = {e["key"]: e for e in editor.api.events(new) if e["type"] == "node.succeeded"}
+    assert (ended["a"]["data"].get("from_run"), ended["b"]["data"].get("from_run")) == (run, None)

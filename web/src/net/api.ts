@@ -205,6 +205,12 @@ export const api = {
     make(`/api/runs/${enc(id)}/rerun`, { from, input }, answer(is.RunAccepted)),
   rerunPreview: (id: string, from: string) =>
     get(`/api/runs/${enc(id)}/rerun${query({ from })}`, answer(is.RerunPreview)),
+  /** What the run would do if it continued with the draft, or the active version. */
+  continuation: (id: string, version: 'draft' | 'active') =>
+    get(`/api/runs/${enc(id)}/continuation${query({ version })}`, answer(is.Continuation)),
+  /** A new run that continues this one with the draft, or the active version: what is unchanged is not run again. */
+  continueRun: (id: string, version: 'draft' | 'active') =>
+    make(`/api/runs/${enc(id)}/rerun`, { version }, answer(is.RunAccepted)),
   /** Run one node again: the open run need not wait for its next attempt; of one that has ended a new run is made. */
   retryNode: (id: string, key: string) =>
     make(`/api/runs/${enc(id)}/nodes/${enc(key)}/retry`, {}, answer(is.RetryAccepted)),

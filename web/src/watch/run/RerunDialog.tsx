@@ -1,8 +1,8 @@
-// Before a run is repeated: which blocks will run, and which results are reused.
+// Before a run is repeated, or continues with the draft: which blocks will run, and which results are reused.
 
 import { useState, type ReactElement } from 'react'
 import { api, ApiError } from '../../net/api'
-import type { RunAccepted } from '../../api/schemas'
+import type { Continuation, RunAccepted } from '../../api/schemas'
 import type { Document, RunView } from '../../api/types'
 import { navigate } from '../../ui/navigation'
 import { nameOf } from '../../document/document'
@@ -10,6 +10,7 @@ import { Button } from '../../ui/Button'
 import { Dialog } from '../../ui/Dialog'
 import { useData } from '../../ui/useData'
 import { messageOf } from '../../ui/words'
+import { Fates } from './Fates'
 
 interface RerunDialogProps {
   run: RunView
@@ -20,19 +21,32 @@ interface RerunDialogProps {
   onClose: () => void
 }
 
+interface Others {
+  draft?: Continuation
+  active?: Continuation
+}
+
 export function RerunDialog({ run, doc, ended, from, onClose }: RerunDialogProps): ReactElement {
   const [start, setStart] = useState(from)
+  const [version, setVersion] = useState<'draft' | 'active' | null>(null)
   const [trouble, setTrouble] = useState('')
   const [busy, setBusy] = useState(false)
   const plan = useData(
     async () => (start === null || !ended ? null : api.rerunPreview(run.id, start)),
     [run.id, start, ended],
   )
+  // Definitions other than the run's own: its draft, and the version that is active now.
+  const others = useData(async (): Promise<Others> => (ended ? othersOf(run) : {}), [run.id, ended])
+  const other = version === null ? undefined : others.value?.[version]
   const go = async (): Promise<void> => {
     setBusy(true)
     setTrouble('')
     try {
-      const accepted = ended ? await api.rerun(run.id, start ?? undefined) : await startAnew(run, doc)
+      const accepted = !ended
+        ? await startAnew(run, doc)
+        : version === null
+          ? await api.rerun(run.id, start ?? undefined)
+          : await api.continueRun(run.id, version)
       onClose()
       navigate(`/runs/${accepted.run}`)
     } catch (error) {
@@ -41,6 +55,13 @@ export function RerunDialog({ run, doc, ended, from, onClose }: RerunDialogProps
       setBusy(false)
     }
   }
+  const choose = (block: string | null): void => (setVersion(null), setStart(block))
+  const choice = (label: string, checked: boolean, onChange: () => void): ReactElement => (
+    <label>
+      <input type="radio" name="rerun" checked={checked} onChange={onChange} />
+      {label}
+    </label>
+  )
   const list = (title: string, ids: readonly string[]): ReactElement | null =>
     ids.length ? (
       <div>
@@ -62,9 +83,9 @@ export function RerunDialog({ run, doc, ended, from, onClose }: RerunDialogProps
             why={
               busy
                 ? 'Starting'
-                : start !== null && plan.error
+                : version === null && start !== null && plan.error
                   ? plan.error.message
-                  : start !== null && plan.loading
+                  : version === null && start !== null && plan.loading
                     ? 'Loading'
                     : null
             }
@@ -76,28 +97,40 @@ export function RerunDialog({ run, doc, ended, from, onClose }: RerunDialogProps
       }
     >
       <div className="rerun">
-        {from !== null ? (
+        {from !== null || others.value?.draft || others.value?.active ? (
           <fieldset className="rerun__choice">
             <legend className="visually-hidden">Run again from</legend>
-            <label>
-              <input type="radio" name="rerun" checked={start === from} onChange={() => setStart(from)} />
-              From {nameOf(doc, from)}
-            </label>
-            <label>
-              <input type="radio" name="rerun" checked={start === null} onChange={() => setStart(null)} />
-              From the start
-            </label>
+            {from !== null
+              ? choice(`From ${nameOf(doc, from)}`, version === null && start === from, () => choose(from))
+              : null}
+            {choice('From the start', version === null && start === null, () => choose(null))}
+            {others.value?.draft
+              ? choice('Continue with the draft', version === 'draft', () => setVersion('draft'))
+              : null}
+            {others.value?.active
+              ? choice(`Continue with version ${others.value.active.version}`, version === 'active', () =>
+                  setVersion('active'),
+                )
+              : null}
           </fieldset>
         ) : null}
-        {start === null ? <p>Starts a new run of the same workflow with the same input.</p> : null}
-        {start !== null && plan.value ? (
+        {other ? (
+          <>
+            <p>What is unchanged is kept: it is not run, or paid, again.</p>
+            <Fates of={other} />
+          </>
+        ) : null}
+        {version === null && start === null ? (
+          <p>Starts a new run of the same workflow with the same input.</p>
+        ) : null}
+        {version === null && start !== null && plan.value ? (
           <dl className="readable">
             {list('Runs again', plan.value.again)}
             {list('Reused', plan.value.reused)}
             {list('Stays skipped', plan.value.skipped)}
           </dl>
         ) : null}
-        {start !== null && plan.error ? (
+        {version === null && start !== null && plan.error ? (
           <p className="notice" data-tone="err" role="alert">
             {plan.error.message}
           </p>
@@ -110,6 +143,20 @@ export function RerunDialog({ run, doc, ended, from, onClose }: RerunDialogProps
       </div>
     </Dialog>
   )
+}
+
+/** Without a draft, or for a definition with errors, there is nothing to continue with. */
+async function othersOf(run: RunView): Promise<Others> {
+  const drafts = await api.drafts()
+  const is = drafts.some((each) => each.id === run.draft_id || (each.base_name ?? each.name) === run.workflow)
+  const [draft, active] = await Promise.allSettled([
+    is ? api.continuation(run.id, 'draft') : Promise.reject(new Error('no draft')),
+    run.version !== null ? api.continuation(run.id, 'active') : Promise.reject(new Error('no version')),
+  ])
+  return {
+    ...(draft.status === 'fulfilled' ? { draft: draft.value } : {}),
+    ...(active.status === 'fulfilled' && active.value.version !== run.version ? { active: active.value } : {}),
+  }
 }
 
 /** The same once more while the run is open: as the version or the draft it is of, so that it belongs to it; a draft that has

@@ -1,0 +1,37 @@
+// What a run that continues with another definition would do with each block: what runs comes first.
+
+import type { ReactElement } from 'react'
+import type { BlockFate, Continuation } from '../../api/schemas'
+
+const GROUPS: readonly [BlockFate['fate'], string][] = [
+  ['again', 'Runs again'],
+  ['new', 'Runs, is new'],
+  ['maybe', 'Runs if its input changes'],
+  ['kept', 'Kept'],
+]
+
+export function Fates({ of }: { of: Continuation }): ReactElement {
+  return (
+    <dl className="readable" data-testid="fates">
+      {GROUPS.map(([fate, title]) => {
+        const blocks = of.blocks.filter((each) => each.fate === fate)
+        if (!blocks.length) return null
+        return (
+          <div key={fate}>
+            <dt>{title}</dt>
+            <dd>{blocks.map(described).join(', ')}</dd>
+          </div>
+        )
+      })}
+    </dl>
+  )
+}
+
+function described(block: BlockFate): string {
+  const notes = [
+    block.effect === 'write' && block.fate !== 'kept' ? 'changes something outside' : '',
+    block.fate === 'again' && block.kept ? `${block.kept} kept` : '',
+    block.calls ? `${block.calls} finished calls kept` : '',
+  ].filter(Boolean)
+  return (block.name || block.block) + (notes.length ? ` (${notes.join(', ')})` : '')
+}
