@@ -217,6 +217,14 @@ export const api = {
   /** A new run that continues from event `seq`, with these outputs (by node key) in place of recorded ones. */
   fork: (id: string, seq: number, outputs: Record<string, Json> = {}) =>
     make(`/api/runs/${enc(id)}/fork`, { seq, outputs }, answer(is.RunAccepted)),
+  /** A new run that continues inside a node with steps, such as an agent: finished calls are not made again. One of them has
+   * another result (then the server knows the event), or the block other params from event `seq` on. */
+  rewind: (
+    id: string,
+    change:
+      | { steps: Record<string, Record<string, Json>> }
+      | { seq: number; params: Record<string, Record<string, Json>> },
+  ) => make(`/api/runs/${enc(id)}/fork`, { ...change }, answer(is.RunAccepted)),
   /** Move an open run to another version of its workflow. */
   migrate: (id: string, version: number) => post(`/api/runs/${enc(id)}/migrate`, { version }, answer(is.MigrateAnswer)),
   cancelRun: (id: string, reason = '') => post(`/api/runs/${enc(id)}/cancel`, { reason }, answer(is.Cancelled)),

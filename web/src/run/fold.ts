@@ -103,7 +103,7 @@ function apply(view: Draft, event: WireEvent): void {
         route,
         ...outputOf(event),
         error: null,
-        reused: data.reused ?? false,
+        reused: Boolean(data.reused ?? data.from_run),
         cached: data.cached ?? false,
         pinned: data.pinned ?? false,
       })

@@ -1,10 +1,11 @@
-// A new run that continues from an event of this one: results before it are reused, and one output can be replaced.
+// A new run that continues from an event of this one: results before it are reused, and one output, the result of one call
+// inside an agent, or its prompt from here on, can be replaced.
 
 import { useMemo, useState, type ReactElement } from 'react'
 import { api, ApiError } from '../../net/api'
-import type { Json } from '../../api/schemas'
+import type { Json, RunAccepted } from '../../api/schemas'
 import type { Document, RunView } from '../../api/types'
-import { placeOf } from '../../run'
+import { placeOf, type NodeState } from '../../run'
 import { readJson } from '../../forms/fields/JsonText'
 import { printJson } from '../../forms/json/print'
 import { navigate } from '../../ui/navigation'
@@ -15,6 +16,51 @@ import { Dialog } from '../../ui/Dialog'
 import { messageOf } from '../../ui/words'
 
 const NODES_MAX = 500
+
+/** A call inside a node, by the number of its step, or a text of its block that counts from here on. */
+interface Part {
+  id: string
+  key: string
+  block: string
+  n: number
+  param: '' | 'system' | 'prompt'
+  label: string
+  text: string
+}
+
+function insideOf(nodes: Iterable<NodeState>, doc: Document | null): Part[] {
+  const found: Part[] = []
+  for (const node of nodes) {
+    if (!node.steps.length) continue
+    const name = doc ? nameOf(doc, node.block) : node.block
+    const base = { key: node.key, block: node.block }
+    for (const step of node.steps)
+      if (step.status === 'succeeded' || step.status === 'failed')
+        found.push({
+          ...base,
+          id: `${node.key} ${step.n}`,
+          n: step.n,
+          param: '',
+          label: `${name}, call ${step.n}: ${step.name}`,
+          text: step.output === undefined ? '' : printJson(step.output),
+        })
+    const params = doc?.blocks[node.block]?.params ?? {}
+    for (const [param, label] of [
+      ['system', 'instructions'],
+      ['prompt', 'prompt'],
+    ] as const)
+      if (node.status !== 'succeeded' && typeof params[param] === 'string')
+        found.push({
+          ...base,
+          id: `${node.key} ${param}`,
+          n: 0,
+          param,
+          label: `${name}, ${label} from here on`,
+          text: params[param],
+        })
+  }
+  return found.slice(0, NODES_MAX)
+}
 
 export function ForkDialog({
   run,
@@ -40,19 +86,27 @@ export function ForkDialog({
       .sort((a, b) => b.lastSeq - a.lastSeq)
       .slice(0, NODES_MAX)
   }, [at])
-  const read = readJson(text)
+  const inside = useMemo(() => insideOf(runStore.getState().timeline.seek(at).nodes.values(), doc), [at, doc])
+  const part = inside.find((each) => each.id === key)
+  const read = part?.param ? { ok: true as const, value: text, why: '' } : readJson(text)
   const why = busy ? 'Starting' : key && !read.ok ? `Invalid JSON: ${read.why}` : null
   const choose = (next: string): void => {
     setKey(next)
     const node = done.find((each) => each.key === next)
-    setText(node?.output === undefined ? '' : printJson(node.output))
+    const chosen = inside.find((each) => each.id === next)
+    setText(chosen ? chosen.text : node?.output === undefined ? '' : printJson(node.output))
+  }
+  const forked = (): Promise<RunAccepted> => {
+    const value: Json = read.ok ? (read.value ?? null) : null
+    if (part?.param) return api.rewind(run.id, { seq: at, params: { [part.block]: { [part.param]: value } } })
+    if (part) return api.rewind(run.id, { steps: { [part.key]: { [part.n]: value } } })
+    return api.fork(run.id, at, key ? { [key]: value } : {})
   }
   const go = async (): Promise<void> => {
     setBusy(true)
     setTrouble(null)
     try {
-      const outputs: Record<string, Json> = key && read.ok ? { [key]: read.value ?? null } : {}
-      const made = await api.fork(run.id, at, outputs)
+      const made = await forked()
       onClose()
       navigate(`/runs/${made.run}`)
     } catch (error) {
@@ -75,7 +129,7 @@ export function ForkDialog({
         <>
           <Button onClick={onClose}>Cancel</Button>
           <Button kind="primary" icon="play" data-testid="fork" why={why} onClick={() => void go()}>
-            Fork at event {at}
+            {part && !part.param ? 'Fork before its next call' : `Fork at event ${at}`}
           </Button>
         </>
       }
@@ -95,11 +149,20 @@ export function ForkDialog({
                 >{`${doc ? nameOf(doc, node.block) : node.block}${where ? ` in ${where}` : ''}`}</option>
               )
             })}
+            {inside.length ? (
+              <optgroup label="Inside an agent: calls before are not made again">
+                {inside.map((each) => (
+                  <option key={each.id} value={each.id}>
+                    {each.label}
+                  </option>
+                ))}
+              </optgroup>
+            ) : null}
           </select>
         </label>
         {key ? (
           <label className="rerun__field">
-            <span className="label">Output (JSON)</span>
+            <span className="label">{part?.param ? 'Text' : part ? 'Result (JSON)' : 'Output (JSON)'}</span>
             <textarea
               className="mono"
               rows={8}

@@ -120,9 +120,7 @@ export function RerunDialog({ run, doc, ended, from, onClose }: RerunDialogProps
             <Fates of={other} />
           </>
         ) : null}
-        {version === null && start === null ? (
-          <p>Starts a new run of the same workflow with the same input.</p>
-        ) : null}
+        {version === null && start === null ? <p>Starts a new run of the same workflow with the same input.</p> : null}
         {version === null && start !== null && plan.value ? (
           <dl className="readable">
             {list('Runs again', plan.value.again)}
