@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator
 from typing import Any, Final
 
@@ -22,6 +23,8 @@ from executor.service.replay.compare import RunReplay, compare
 from executor.service.replay.play import TIME_MAX_S, Play, alone
 from executor.service.replay.recording import Inputs, NotPlayed, read
 from executor.service.topics.workflows import without_pins
+
+log = logging.getLogger("weft.backtests")
 
 KEPT_MAX: Final = 200  # of one workflow
 LAST_MAX: Final = 1_000  # runs of one backtest
@@ -169,6 +172,9 @@ class _Player:
             reason = f"its replay takes longer than {TIME_MAX_S:g} s"
         except (CorruptJournal, NotFound) as error:
             reason = error.message
+        except Exception:  # a bug of ours, or of a block: the other runs can be played
+            log.exception("run %s could not be played", row.id)
+            reason = "its replay failed, and the log of the server has the error"
         return RunReplay(row.id, row.workflow, row.version, row.created_at_ms, row.status, "not_replayed", reason)
 
     async def _played(self, row: RunRow) -> RunReplay:

@@ -14,6 +14,7 @@ from executor.open.testing.engines import engine as opened
 from executor.open.testing.play import finish
 from executor.open.testing.scripted import Scripted, failure, scripted
 from executor.service.replay.compare import RunReplay
+from executor.service.replay.play import Play
 from executor.service.topics import backtests
 from executor.service.topics.reruns import Target
 
@@ -270,6 +271,8 @@ async def test_a_run_that_took_over_from_another_is_played(engine: Engine, charg
     assert (run.run, run.result) == (submitted.run, "same")
     assert set(run.blocks) == set(new["blocks"]) - {"ask"}
 
+    clock: Any = engine.parts.clock
+    await clock.advance(1)  # the last run is the one that was created last
     from_block = await engine.lifecycle.run_from(first, "pause")
     await finish(engine, from_block.run)
     run = await played(engine)
@@ -322,6 +325,13 @@ async def test_runs_that_cannot_be_played(engine: Engine, monkeypatch: pytest.Mo
     monkeypatch.undo()
     monkeypatch.setattr("executor.service.replay.play.FACTS_MAX", 3)
     assert "a replay has at most 3 steps" in (await played(engine)).reason
+    monkeypatch.undo()
+
+    def broken(*_: Any) -> None:
+        raise KeyError("a bug")
+
+    monkeypatch.setattr(Play, "play", broken)
+    assert "the log of the server has the error" in (await played(engine)).reason
 
 
 async def test_secrets_are_not_shown() -> None:
