@@ -26,6 +26,7 @@ def test_a_connector_is_added_and_its_form_follows_the_operation(editor: Editor)
     editor.at("field-operation").select_option(label="Add a reaction")
     expect(editor.at("field-emoji")).to_be_visible()
     expect(editor.at("field-text")).to_have_count(0)
+    editor.at("field-channel").click()  # a new block is red once a field was left
     editor.at("field-emoji").fill("thumbsup")
     expect(editor.page.get_by_text('"Channel" is required for "Add a reaction".').first).to_be_visible()
     assert editor.doc()["blocks"][id]["params"] == {"operation": "add_reaction", "emoji": "thumbsup"}

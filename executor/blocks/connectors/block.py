@@ -14,6 +14,7 @@ import uuid
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 import msgspec
 
@@ -356,7 +357,10 @@ def _params(connector: Connector, names: list[str]) -> dict[str, Any]:
             "type": "string", "x-weft": "secret", "title": auth.title, "description": about, "x-ui": ui
         }  # fmt: skip
     if auth.kind in _CONNECTED:
-        properties["connection"] = {"type": "string", **CONNECTION.keywords, "x-ui": {**ui, "widget": "connection"}}
+        needed = {"kind": auth.kind, "title": auth.title, "name": auth.name, "prefix": auth.prefix}
+        needed["host"] = urlsplit(connector.base_url).hostname or ""
+        ui_of = {**ui, "widget": "connection", "auth": needed}  # what a connection made beside it consists of
+        properties["connection"] = {"type": "string", **CONNECTION.keywords, "x-ui": ui_of}
     if auth.kind == "aws":
         properties["region"] = {"type": "string", "title": "Region", "default": REGION, "x-ui": ui}
     if paged:

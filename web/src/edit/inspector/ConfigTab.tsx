@@ -1,15 +1,17 @@
 // The settings of a block: its params, as the schema of its type says, then the policy every block has.
 
-import { useEffect, type ReactElement } from 'react'
+import { useEffect, type ClipboardEvent, type ReactElement } from 'react'
 import type { Json, JsonObject } from '../../api/schemas'
 import type { JsonSchema } from '../../api/types'
 import { escapePointer } from '../../refs/parse'
 import { showFindings } from '../../state/calm'
 import { dispatch } from '../../state/doc'
+import { isCurl, paramsOfCurl } from '../../forms/fields/curl'
 import { Field } from '../../forms/fields/Field'
 import { Findings } from '../../forms/fields/FieldShell'
 import { hintOf, isNeeded, isShown } from '../../forms/fields/kind'
 import { useFieldScope } from '../../forms/fields/scope'
+import { toast } from '../../ui/Toast'
 import { PolicySection } from './PolicySection'
 import { TriggerPanel } from './TriggerPanel'
 
@@ -50,6 +52,18 @@ export function ConfigTab({ id }: { id: string }): ReactElement {
       `param ${id} ${name}`,
     )
   }
+  /** A curl command that is pasted into the address fills in the request. */
+  const onPaste = (event: ClipboardEvent): void => {
+    const text = event.clipboardData.getData('text/plain')
+    if (readonly || block.type !== 'http' || !isCurl(text)) return
+    if ((event.target as HTMLElement).dataset?.testid !== 'field-url') return
+    const found = paramsOfCurl(text)
+    if (!found) return
+    event.preventDefault()
+    const gone = { method: undefined, headers: undefined, body: undefined, query: undefined }
+    dispatch({ type: 'setParams', id, params: { ...gone, ...found } })
+    toast('Filled in from the curl command', 'ok')
+  }
   const field = ({ name, schema }: Row): ReactElement => (
     <Field
       key={name}
@@ -76,7 +90,11 @@ export function ConfigTab({ id }: { id: string }): ReactElement {
         </p>
       )}
       {spec?.trigger && !readonly ? <TriggerPanel id={id} type={block.type} params={params} /> : null}
-      {plain.length ? <div className="inspector__fields">{plain.map(field)}</div> : null}
+      {plain.length ? (
+        <div className="inspector__fields" onPaste={onPaste}>
+          {plain.map(field)}
+        </div>
+      ) : null}
       {others.length && !calm ? (
         <div className="inspector__findings">
           <Findings findings={others} />

@@ -47,7 +47,7 @@ export function FieldShell({
   const { diagnostics, calm } = useFieldScope()
   const found = pointer === undefined ? [] : findingsAt(diagnostics, pointer, below)
   const all = empty === undefined ? found : withRequired(found, pointer, required && empty ? label : null, empty)
-  // Nothing new is shown while a person types; what was shown before stays until it is mended.
+  // While a person types, no other findings are shown than before.
   const [at, setAt] = useState<'never' | 'in' | 'left'>('never')
   const before = useRef<ReadonlySet<string>>(new Set())
   const findings =

@@ -219,7 +219,7 @@ function Fallback({
   if (row.type === 'string' || row.type === 'long' || row.type === 'choice' || row.type === 'date') {
     return (
       <input
-        type="text"
+        type={row.type === 'date' ? 'date' : 'text'}
         aria-label={name}
         data-testid={`field-${path}`}
         value={typeof row.fallback === 'string' ? row.fallback : ''}

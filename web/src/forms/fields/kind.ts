@@ -31,6 +31,14 @@ export type Kind =
   | 'cron'
   | 'zone'
 
+export interface ServiceAuth {
+  kind: 'bearer' | 'basic' | 'header' | 'query'
+  title: string
+  name: string
+  prefix: string
+  host: string
+}
+
 /** `x-ui` as the server gives it. `options`: of a select, from the other params. `inside`: the text is read inside the loop. */
 export interface Hint {
   order?: number
@@ -39,6 +47,8 @@ export interface Hint {
   language?: 'sql'
   when?: Record<string, readonly Json[]>
   advanced?: boolean
+  /** Of a connection: how its service is signed in to, and where that is. */
+  auth?: ServiceAuth
   handles?: 'id' | 'items' | 'value'
   kind?: Kind
   title?: string
@@ -87,7 +97,7 @@ const KNOWN: Record<string, Record<string, Hint>> = {
   approval: { on_expire: { kind: 'select', options: (params) => [...actionsOf(params), 'fail', 'continue', 'skip'] } },
   loop: { condition: { inside: true, placeholder: '<loop.index> < 3' }, items: { placeholder: '<start.items>' } },
   parallel: { items: { placeholder: '<start.items>' } },
-  http: { url: { placeholder: 'https://' } },
+  http: { url: { placeholder: 'https://, or paste a curl command' } },
   wait: { seconds: { kind: 'duration', title: 'Wait for' } },
   schedule: { cron: { kind: 'cron', title: 'Repeat' }, tz: { kind: 'zone' } },
   run_workflow: { workflow: { kind: 'workflow' } },
