@@ -33,7 +33,7 @@ def rows(db: Asking, sql: str, *values: Any) -> list[tuple[Any, ...]]:
 def store(copy: Copy, name: str, blocks: dict[str, Any], version: int = 1) -> None:
     data = orjson.dumps({"format": "weft/1", "name": name, "blocks": blocks})
     copy.spoil("INSERT INTO workflows VALUES (?, ?, ?, ?, 0)", name, version, f"{name}{version}", data)
-    copy.spoil("INSERT OR REPLACE INTO active_versions VALUES (?, ?, 0)", name, version)
+    copy.spoil("INSERT OR REPLACE INTO active_versions (workflow, version, since_ms) VALUES (?, ?, 0)", name, version)
 
 
 def outputs(copy: Copy, workflow: str, node: str, *values: Any) -> None:
