@@ -155,3 +155,43 @@ def test_the_canvas_stands_still_when_a_banner_comes_and_goes(editor: Editor) ->
     editor.api.post(f"/api/runs/{run}/waits/{wait['id']}", {"action": "approve", "fields": {}})
     editor.has_status("b", "succeeded")
     assert (box_of(editor.block("ask")), box_of(editor.at("canvas"))) == before
+
+
+def test_an_edge_dragged_to_the_border_leaves_the_canvas_where_it_is(editor: Editor) -> None:
+    """Bug 15: the canvas was panned, and the new block lay far from the one it follows."""
+    editor.open(document({"a": block("set", 288, value="x")}, [("start", "a")]))
+    canvas = box_of(editor.at("canvas"))
+    before = box_of(editor.block("a"))
+    end = (canvas["x"] + canvas["width"] - 6, before["y"] + before["height"] / 2)
+    editor.drag(editor.at("handle-a-out"), end, drop=False)
+    editor.page.wait_for_timeout(500)
+    editor.page.mouse.move(*end)
+    assert box_of(editor.block("a")) == before
+    editor.page.mouse.up()
+
+
+def test_undo_is_there_after_a_reload(editor: Editor) -> None:
+    """Bug 17, and the editor has a heading."""
+    editor.open(document({"a": block("set", 288, value="one")}, [("start", "a")]))
+    editor.select("a")
+    editor.at("field-value").fill("two")
+    editor.is_saved()
+    editor.page.reload()
+    editor.is_ready("a")
+    expect(editor.page.get_by_role("heading", level=1)).to_have_count(1)
+    editor.press("Control+z")
+    editor.until("() => window.__app.doc.getState().doc.blocks.a.params.value === 'one'")
+
+
+def test_a_wrap_keeps_room_for_the_edge_into_it(editor: Editor) -> None:
+    """Bug 18: 8 pixels were left between Start and the loop."""
+    editor.open(document({"a": block("set", 288, value="x")}, [("start", "a")]))
+    editor.select("a")
+    editor.press("g")
+    editor.page.get_by_role("menuitem", name="Loop").first.click()
+    editor.until("() => Object.keys(window.__app.doc.getState().doc.blocks).length === 3")
+    blocks = editor.doc()["blocks"]
+    (loop,) = set(blocks) - {"start", "a"}
+    zoom = box_of(editor.block(loop))["width"] / blocks[loop]["size"][0]
+    start, around = box_of(editor.block("start")), box_of(editor.block(loop))
+    assert (around["x"] - start["x"] - start["width"]) / zoom >= 40

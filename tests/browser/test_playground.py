@@ -46,6 +46,10 @@ def test_a_chat_is_tried_and_kept(editor: Editor) -> None:
     expect(editor.at("playground").locator(".talk__theirs")).to_have_count(2)
     expect(editor.at("playground")).to_contain_text("You said again")
     editor.has_status("say", "succeeded")
+    editor.at("playground").get_by_role("button", name="Keep as test").last.click()
+    expect(editor.at("playground")).to_contain_text("Kept as a test")
+    kept = editor.api.get("/api/workflows/tried-chat/kept")
+    assert editor.run_id() in str(kept)
     editor.page.get_by_role("button", name="New talk").click()
     expect(editor.at("playground").locator(".talk__theirs")).to_have_count(0)
 

@@ -289,6 +289,7 @@ function Inner({ mode }: { mode: CanvasMode }): ReactElement {
           selectNodesOnDrag={false}
           nodeDragThreshold={3}
           connectionRadius={0}
+          autoPanOnConnect={false}
           onlyRenderVisibleElements={large}
           connectionLineComponent={ConnectionLine}
           reconnectRadius={8}

@@ -24,13 +24,21 @@ export function roomAround(
   beside = BESIDE,
   above = ABOVE,
 ): { shift: Point; moves: Record<string, Point> } {
-  const wide = { x: outer.x - GRID, y: outer.y - GRID, w: outer.w + 2 * GRID, h: outer.h + 2 * GRID }
-  const near = (box: Box): boolean => across(box, wide) && along(box, wide)
+  const wider = (x: number, y: number): Box => ({
+    x: outer.x - x,
+    y: outer.y - y,
+    w: outer.w + 2 * x,
+    h: outer.h + 2 * y,
+  })
+  const near =
+    (x: number, y: number) =>
+    (box: Box): boolean =>
+      across(box, wider(x, y)) && along(box, wider(x, y))
   const left = others.filter((box) => right(box) <= inner.x)
   const higher = others.filter((box) => right(box) > inner.x && bottom(box) <= inner.y && box.x < right(inner))
   const shift: Point = [
-    most(left.filter(near).map((box) => right(box) + beside - outer.x)),
-    most(higher.filter(near).map((box) => bottom(box) + above - outer.y)),
+    most(left.filter(near(beside, GRID)).map((box) => right(box) + beside - outer.x)),
+    most(higher.filter(near(GRID, above)).map((box) => bottom(box) + above - outer.y)),
   ]
   const placed = { ...outer, x: outer.x + shift[0], y: outer.y + shift[1] }
   const rest = others.filter((box) => !left.includes(box) && !higher.includes(box))

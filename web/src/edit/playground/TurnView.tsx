@@ -1,8 +1,9 @@
 // One message and what came of it: while it runs from the run that is shown, then from the server.
 
-import type { ReactElement } from 'react'
+import { useState, type ReactElement } from 'react'
 import { useStore } from 'zustand'
 import { api } from '../../net/api'
+import { keepRun } from '../../net/backtests'
 import { isObject } from '../../net/json'
 import type { Json } from '../../api/schemas'
 import type { RunView } from '../../api/types'
@@ -10,7 +11,9 @@ import { isEnded } from '../../run'
 import { openRun, runStore } from '../../state/live'
 import { Button } from '../../ui/Button'
 import { Icon } from '../../ui/icons'
+import { useReadOnly } from '../../ui/rights'
 import { Status } from '../../ui/status'
+import { toast } from '../../ui/Toast'
 import { useData } from '../../ui/useData'
 import type { Turn } from './talk'
 
@@ -44,8 +47,30 @@ export function TurnView({ turn, chat }: { turn: Turn; chat: boolean }): ReactEl
             Show on the canvas
           </Button>
         )}
+        {ended ? <Keep run={turn.run} /> : null}
       </p>
     </li>
+  )
+}
+
+/** A turn becomes a test: the draft is replayed against it from then on. */
+function Keep({ run }: { run: string }): ReactElement {
+  const [done, setDone] = useState(false)
+  const why = useReadOnly()
+  const keep = async (): Promise<void> => {
+    try {
+      await keepRun(run)
+      setDone(true)
+    } catch (error) {
+      toast(error instanceof Error ? error.message : String(error), 'err')
+    }
+  }
+  return done ? (
+    <span className="quiet">Kept as a test</span>
+  ) : (
+    <Button kind="bare" why={why} onClick={() => void keep()}>
+      Keep as test
+    </Button>
   )
 }
 
