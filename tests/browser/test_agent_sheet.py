@@ -106,3 +106,26 @@ def test_a_refusal_has_a_reason_and_the_tape_moves_the_talk(
         expect(editor.at("turn-1")).to_contain_text("Thinking")
         editor.at("agent-settings").click()
         expect(editor.at("step-sheet").get_by_test_id("field-prompt")).to_be_visible()
+
+
+def test_a_changed_result_goes_on_as_another_run(servers: Servers, contexts: Contexts, tmp_path: Path) -> None:
+    with dev_model(slow(tmp_path)) as url:
+        server = servers(WEFT_MODEL_DEV=url)
+        editor = Editor(contexts(server.url).page(), server.url)
+        run = open_agent(editor)
+        call = editor.at("call-find_order")
+        call.get_by_role("button").first.click()
+        editor.at("change-find_order").click()
+        editor.at("change-find_order-text").fill('{"status": 200, "body": "not late"}')
+        editor.at("change-find_order-keep").click()
+        expect(call).to_contain_text("not late")
+        expect(editor.at("rewind")).to_contain_text("Continue")
+        editor.at("rewind").click()
+        expect(editor.at("run-page")).to_be_visible()
+        other = editor.page.url.rsplit("/", 1)[-1].split("?")[0]
+        assert other != run
+        editor.api.until(other, "waiting")
+        ended = {e["data"]["n"]: e["data"] for e in editor.api.events(other) if e["type"] == "step.finished"}
+        assert {"status": 200, "body": "not late"} in [each.get("output") for each in ended.values()]
+        (first,) = [e for e in editor.api.events(other) if e["type"] == "run.forked"]
+        assert first["data"]["source"] == run

@@ -222,7 +222,7 @@ export const api = {
   rewind: (
     id: string,
     change:
-      | { steps: Record<string, Record<string, Json>> }
+      | { steps: Record<string, Record<string, Json>>; params?: Record<string, Record<string, Json>> }
       | { seq: number; params: Record<string, Record<string, Json>> },
   ) => make(`/api/runs/${enc(id)}/fork`, { ...change }, answer(is.RunAccepted)),
   /** Move an open run to another version of its workflow. */

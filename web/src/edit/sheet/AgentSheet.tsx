@@ -21,9 +21,11 @@ import { useNodeDetail } from '../inspector/useNodeDetail'
 import type { Mode } from '../inspector/useScope'
 import { AgentTape } from './AgentTape'
 import { Answer } from './Answer'
+import { Changeable } from './Changeable'
 import { Columns } from './Columns'
 import { Frame } from './Frame'
 import { Head, turnIteration } from './Head'
+import { forgetChanges, rewindStore } from './rewind'
 import { TurnRow } from './TurnRow'
 import { talkOf, type Turn } from './talk'
 import './agent.css'
@@ -69,7 +71,7 @@ export function AgentSheet({ id, mode, onSettings }: { id: string; mode: Mode; o
           ) : column === 'talk' ? (
             <Talk id={id} node={node} turns={turns} live={live} />
           ) : (
-            <Answer id={id} node={node} turns={turns} live={live} mode={mode} />
+            <Answer id={id} node={node} turns={turns} live={live} />
           )
         }
       </Columns>
@@ -189,6 +191,8 @@ function Talk({
   const end = useRef<HTMLDivElement>(null)
   const narrow = useWidthBelow(760)
   const asked = questionOf(detail?.input)
+  const prompt = useStore(rewindStore, (state) => state.prompt)
+  useEffect(() => forgetChanges, [])
   useEffect(() => {
     if (!narrow) end.current?.scrollIntoView({ block: 'nearest' })
   }, [turns.length, live, narrow])
@@ -206,7 +210,17 @@ function Talk({
         {asked ? (
           <div className="talk__row">
             <span className="talk__who">Asked</span>
-            <p className="talk__bubble">{asked}</p>
+            <div className="talk__asked">
+              <p className="talk__bubble">{asked}</p>
+              <Changeable
+                what="the words"
+                testId="change-prompt"
+                value={asked}
+                changed={prompt ?? undefined}
+                asText
+                onChange={(next) => rewindStore.setState({ prompt: next === undefined ? null : String(next) })}
+              />
+            </div>
           </div>
         ) : null}
         {turns.map((turn) => (

@@ -4,7 +4,6 @@ import { useState, type ReactElement } from 'react'
 import { useStore } from 'zustand'
 import { isObject } from '../../net/json'
 import type { Json, JsonObject } from '../../api/schemas'
-import { api } from '../../net/api'
 import { isDecided, isEnded, type NodeState } from '../../run'
 import { runStore, seek } from '../../state/live'
 import { Button } from '../../ui/Button'
@@ -14,7 +13,7 @@ import { useReadOnly } from '../../ui/rights'
 import { toast } from '../../ui/Toast'
 import { messageOf } from '../../ui/words'
 import { useFieldScope } from '../../forms/fields/scope'
-import type { Mode } from '../inspector/useScope'
+import { rewind, rewindStore } from './rewind'
 import { fieldsSoFar, type Turn } from './talk'
 
 export function Answer({
@@ -22,13 +21,11 @@ export function Answer({
   node,
   turns,
   live,
-  mode,
 }: {
   id: string
   node: NodeState | undefined
   turns: readonly Turn[]
   live: string | undefined
-  mode: Mode
 }): ReactElement {
   const { doc } = useFieldScope()
   const shape = shapeOf(doc.blocks[id]?.params)
@@ -70,7 +67,7 @@ export function Answer({
         </div>
         {shape ? <p className="wsheet__help">Shape: {shape.join(', ')}</p> : null}
         <Paid turns={turns} />
-        {mode === 'edit' || node ? <Rewind turns={turns} /> : null}
+        {node ? <Rewind node={node} turns={turns} /> : null}
       </div>
     </>
   )
@@ -121,12 +118,13 @@ function Paid({ turns }: { turns: readonly Turn[] }): ReactElement | null {
 const money = (cost: number): string => `$${cost.toFixed(4)}`
 
 /** Go back to a turn: a new run that takes over what came before it. */
-function Rewind({ turns }: { turns: readonly Turn[] }): ReactElement | null {
+function Rewind({ node, turns }: { node: NodeState; turns: readonly Turn[] }): ReactElement | null {
   const run = useStore(runStore, (state) => state.id)
   const log = useStore(runStore, (state) => state.timeline.log)
   const cursor = useStore(runStore, (state) => state.cursor)
   const ended = useStore(runStore, (state) => isEnded(state.head.status))
   const mayNot = useReadOnly()
+  const changes = useStore(rewindStore, ({ prompt, steps }) => Object.keys(steps).length + (prompt === null ? 0 : 1))
   const [busy, setBusy] = useState(false)
   const turn = turns.at(-1)
   if (run === null || !turn) return null
@@ -138,8 +136,7 @@ function Rewind({ turns }: { turns: readonly Turn[] }): ReactElement | null {
   const go = async (): Promise<void> => {
     setBusy(true)
     try {
-      const made = await api.fork(run, before)
-      navigate(`/runs/${made.run}`)
+      navigate(`/runs/${await rewind(run, node, before)}`)
     } catch (error) {
       toast(messageOf(error), 'err')
     } finally {
@@ -156,8 +153,14 @@ function Rewind({ turns }: { turns: readonly Turn[] }): ReactElement | null {
         paid again{ended ? '' : '; this run goes on as well'}.
       </p>
       <p className="rewind__buttons">
-        <Button data-testid="rewind" why={why} changes onClick={() => void go()}>
-          {`Rewind to turn ${turn.n}`}
+        <Button
+          className={changes ? 'rewind__go' : ''}
+          data-testid="rewind"
+          why={why}
+          changes
+          onClick={() => void go()}
+        >
+          {changes ? 'Continue' : `Rewind to turn ${turn.n}`}
         </Button>
         {cursor === 'live' ? null : (
           <Button kind="bare" onClick={() => seek('live')}>
