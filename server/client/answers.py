@@ -161,6 +161,7 @@ class NodeView(TypedDict):
     output: NotRequired[Any]; lost: NotRequired[int]; cached: NotRequired[bool]; child: NotRequired[str | None]
     output_size: NotRequired[int | None]; output_truncated: NotRequired[bool]; steps: NotRequired[int]
     usage: NotRequired[dict[str, int] | None]; cost: NotRequired[float | None]; unpriced: NotRequired[int]
+    reused_usage: NotRequired[dict[str, int] | None]; reused_cost: NotRequired[float | None]
 class NotificationView(TypedDict):
     channel: str; to: str; status: str; attempts: int; due_at_ms: NotRequired[int | None]
     settled_at_ms: NotRequired[int | None]; error: NotRequired[str | None]
@@ -280,6 +281,7 @@ class StepView(TypedDict):
     status: Literal["cancelled", "failed", "lost", "running", "succeeded", "waiting"]; times: NotRequired[int]
     finished_seq: NotRequired[int | None]; finished_at_ms: NotRequired[int | None]; usage: NotRequired[dict[str, int]]
     cost: NotRequired[float | None]; prices: NotRequired[str]; error: NotRequired[dict[str, Any] | None]
+    from_run: NotRequired[str | None]
 class Token(TypedDict):
     id: str; prefix: str; name: str; user: str | None; role: Literal["admin", "approver", "editor", "metrics", "viewer"]
     workflows: list[str] | None; created_at_ms: int; expires_at_ms: int; used_at_ms: int | None

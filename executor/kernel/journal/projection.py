@@ -46,6 +46,7 @@ class StepState(Struct, gc=False):
     cost: float | None = None
     prices: str = ""
     error: dict[str, Any] | None = None
+    from_run: str | None = None
 
     @property
     def output_seq(self) -> int | None:
@@ -76,7 +77,7 @@ class NodeSteps(Struct):
                 step.status = "succeeded" if step.error is None else "cancelled" if stopped else "failed"
                 step.finished_seq, step.finished_at_ms = seq, at_ms
                 step.usage, step.cost = data.get("usage", {}), data.get("cost")
-                step.prices = data.get("prices", "")
+                step.prices, step.from_run = data.get("prices", ""), data.get("from_run")
                 return self._wait_over(n)
             case "step.lost" if (step := self.by_n.get(n)) is not None:
                 step.status = "lost"
@@ -86,13 +87,16 @@ class NodeSteps(Struct):
     def in_order(self) -> list[StepState]:
         return [self.by_n[n] for n in sorted(self.by_n)]
 
-    def total(self) -> tuple[dict[str, int] | None, float | None, int]:
+    def total(self, taken: bool = False) -> tuple[dict[str, int] | None, float | None, int]:
+        """Return usage, cost, and the number of steps without a price: of the steps made here, or of those `taken` over
+        from another run, which has paid for them."""
+        steps = [step for step in self.by_n.values() if (step.from_run is not None) == taken]
         usage: dict[str, int] = {}
-        for step in self.by_n.values():
+        for step in steps:
             for name, count in step.usage.items():
                 usage[name] = usage.get(name, 0) + count
-        costs = [nanos_of(step.cost) for step in self.by_n.values() if step.cost is not None]
-        unpriced = sum(bool(step.usage) and step.cost is None for step in self.by_n.values())
+        costs = [nanos_of(step.cost) for step in steps if step.cost is not None]
+        unpriced = sum(bool(step.usage) and step.cost is None for step in steps)
         return usage or None, usd_of(sum(costs)) if costs else None, unpriced
 
     def wait_opened(self, n: int) -> None:

@@ -110,7 +110,8 @@ class NodeView(Struct, frozen=True, omit_defaults=True, gc=False):
     asks how to continue. `lost`: attempts that ended with their process. `cached`: the output comes from the cache.
     `child`: the run that its last attempt started. `output_truncated`: the view has no room for its output, which has
     `output_size` bytes; NodeDetail has it. `steps`: how many its handler began; `usage`, `cost` (US dollars): of all of
-    them; `unpriced`: how many of them used something whose price is not known, and is not in `cost`."""
+    them that this run has paid for, and `reused_usage`, `reused_cost` of those taken over from another; `unpriced`: how
+    many of them used something whose price is not known, and is not in `cost`."""
 
     key: str
     node: str
@@ -133,6 +134,8 @@ class NodeView(Struct, frozen=True, omit_defaults=True, gc=False):
     usage: dict[str, int] | None = None
     cost: float | None = None
     unpriced: int = 0
+    reused_usage: dict[str, int] | None = None
+    reused_cost: float | None = None
 
 
 class NotificationView(Struct, frozen=True, omit_defaults=True):
@@ -325,7 +328,8 @@ class AttemptView(Struct, frozen=True, omit_defaults=True):
 
 class StepView(Struct, frozen=True, omit_defaults=True):
     """Call `n` of `ctx.step` or `ctx.wait` in the handler of a node, as it last began; `times`: how often it began.
-    Event `finished_seq` has the output of one that succeeded. lost: it is unknown if it was done."""
+    Event `finished_seq` has the output of one that succeeded. lost: it is unknown if it was done. `from_run`: it was
+    taken over, and that run has paid for it."""
 
     n: int
     kind: StepKind
@@ -343,6 +347,7 @@ class StepView(Struct, frozen=True, omit_defaults=True):
     cost: float | None = None
     prices: str = ""
     error: ErrorJson | None = None
+    from_run: str | None = None
 
 
 class CheckpointView(Struct, frozen=True):

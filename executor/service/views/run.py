@@ -130,6 +130,7 @@ def node_view(plan: Plan, state: NodeState, output: _Output | None = None) -> No
         value = {"count": state.scopes}
     steps = state.steps
     usage, cost, unpriced = (None, None, 0) if steps is None else steps.total()
+    taken = (None, None, 0) if steps is None else steps.total(taken=True)
     return NodeView(
         join_key(node, path),
         node,
@@ -152,6 +153,7 @@ def node_view(plan: Plan, state: NodeState, output: _Output | None = None) -> No
         usage,
         cost,
         unpriced,
+        *taken[:2],
     )
 
 

@@ -926,7 +926,8 @@ export interface NodeShown {
  * asks how to continue. `lost`: attempts that ended with their process. `cached`: the output comes from the cache.
  * `child`: the run that its last attempt started. `output_truncated`: the view has no room for its output, which has
  * `output_size` bytes; NodeDetail has it. `steps`: how many its handler began; `usage`, `cost` (US dollars): of all of
- * them; `unpriced`: how many of them used something whose price is not known, and is not in `cost`. */
+ * them that this run has paid for, and `reused_usage`, `reused_cost` of those taken over from another; `unpriced`: how
+ * many of them used something whose price is not known, and is not in `cost`. */
 export interface NodeView {
   key: string
   node: string
@@ -949,6 +950,8 @@ export interface NodeView {
   usage?: Record<string, number> | null
   cost?: number | null
   unpriced?: number
+  reused_usage?: Record<string, number> | null
+  reused_cost?: number | null
 }
 
 /** One message about a wait. `to`: addresses, or the server a request is sent to; `error`: why it could not be sent
@@ -1664,7 +1667,8 @@ export interface Step {
 }
 
 /** Call `n` of `ctx.step` or `ctx.wait` in the handler of a node, as it last began; `times`: how often it began.
- * Event `finished_seq` has the output of one that succeeded. lost: it is unknown if it was done. */
+ * Event `finished_seq` has the output of one that succeeded. lost: it is unknown if it was done. `from_run`: it was
+ * taken over, and that run has paid for it. */
 export interface StepView {
   n: number
   kind: 'model' | 'step' | 'tool' | 'wait'
@@ -1682,6 +1686,7 @@ export interface StepView {
   cost?: number | null
   prices?: string
   error?: { code: string; message: string; retryable?: boolean; block?: string | null; hint?: string; traceback?: string; [other: string]: unknown } | null
+  from_run?: string | null
 }
 
 /** A token without its secret. `user`: whose it is, null when it was made with the server's token. Its role is never

@@ -41,6 +41,9 @@ async def test_another_result_of_a_tool_is_what_the_agent_goes_by(tmp_path: Path
         finished = [r for r in await engine.store.read_events(view.id) if r.type == "step.finished"]
         payers = [orjson.loads(r.data or b"{}").get("from_run") for r in finished]
         assert payers == [source.id, source.id, None]
+        [mine], [theirs] = ([n for n in each.nodes if n.key == "a"] for each in (view, source))
+        assert mine.usage and theirs.usage and mine.reused_usage
+        assert mine.usage["output_tokens"] < theirs.usage["output_tokens"] and theirs.reused_usage is None
         diff = await engine.history.diff(source.id, view.id)
         assert diff.diverged is not None and diff.diverged.a is not None
         assert (diff.diverged.a.type, diff.diverged.a.data["n"], diff.diverged.fields) == (
