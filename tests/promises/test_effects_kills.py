@@ -77,13 +77,15 @@ def document(url: str) -> dict[str, Any]:
     # As a block it is recognized by its checkpoint; an agent's calls have none, so it is not sent again unasked.
     told = connector("slack", WRITES["slack"], url, "tell")
     tell = {"name": "tell", "block": told["type"], "params": told["params"]}
-    blocks["agent"] = {"type": "agent", "params": {"model": "dev:m", "prompt": "Pay", "tools": [tool, tell]}}
+    for name, each in (("agent", tool), ("teller", tell)):
+        blocks[name] = {"type": "agent", "params": {"model": "dev:m", "prompt": "Do it", "tools": [each]}}
     edges = [{"source": "start", "target": name} for name in blocks]
     return {"format": "weft/1", "name": "writes", "blocks": {"start": {"type": "start"}, **blocks}, "edges": edges}
 
 
 RULES: list[dict[str, Any]] = [
-    {"when": {"round": 0}, "calls": [{"name": name, "arguments": {}} for name in ("pay", "tell")]},
+    {"when": {"round": 0, "offers": "pay"}, "calls": [{"name": "pay", "arguments": {}}]},
+    {"when": {"round": 0, "offers": "tell"}, "calls": [{"name": "tell", "arguments": {}}]},
     {"when": {"round": 1}, "text": "Done"},
 ]
 
@@ -121,7 +123,7 @@ async def test_no_effect_is_repeated_without_a_question(tmp_path: Path) -> None:
                     waits = (await client.get("/api/waits", params={"run": run})).json()["waits"]
                     return {wait["id"].partition("!")[0] for wait in waits if wait["kind"] == "attention"}
 
-                wanted = {*WRITES, "post", "agent"}
+                wanted = {*WRITES, "post", "agent", "teller"}
                 async with asyncio.timeout(60):
                     while await questions() != wanted:
                         await asyncio.sleep(0.1)
