@@ -9,6 +9,7 @@ from playwright.sync_api import expect
 
 from tests.browser.conftest import Contexts, Servers
 from tests.browser.editor import Api, Editor, document
+from tests.browser.test_a11y import findings
 
 
 def block(type: str, x: int, y: int = 0, **params: Any) -> dict[str, Any]:
@@ -38,6 +39,9 @@ def test_a_chat_is_tried_and_kept(editor: Editor) -> None:
     editor.at("talk-send").click()
     answers = editor.at("playground").locator(".talk__theirs")
     expect(answers).to_have_count(2)
+    for scheme in ("light", "dark"):
+        editor.page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
+        assert not findings(editor.page), scheme
     conversations = {text.rpartition(" ")[2] for text in answers.all_inner_texts()}
     assert len(conversations) == 1
     assert "tried-chat" not in [each["name"] for each in editor.api.get("/api/workflows")["workflows"]]

@@ -9,6 +9,7 @@ from playwright.sync_api import expect
 
 from tests.browser.conftest import Watched
 from tests.browser.editor import Editor, document
+from tests.browser.test_a11y import findings
 
 
 def block(type: str, x: int, **params: Any) -> dict[str, Any]:
@@ -49,6 +50,9 @@ def test_a_second_draft_does_not_take_over_a_published_name(editor: Editor) -> N
     editor.at("publish-name").fill("intake-desk")
     expect(editor.at("publish-stops")).to_contain_text("Form Intake")
     expect(editor.at("publish-why")).to_have_text("Tick the 2 things that stop.")
+    for scheme in ("light", "dark"):
+        editor.page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
+        assert not findings(editor.page), scheme
     editor.at("save-version").click(force=True)
     editor.page.keyboard.press("Enter")
     assert editor.api.get("/api/workflows/intake-desk")["version"] == 1
