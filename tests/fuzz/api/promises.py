@@ -132,7 +132,9 @@ def _fitting(world: World, path: str) -> dict[str, Any]:
         case "/api/connectors/openapi":
             return {"description": {"openapi": "3.1.0", "paths": {"/a": {"get": {}}}}, "operations": []}
         case "/api/runs/{id}/rerun":
-            return {"from": None}
+            return {"from": None, "version": None, "draft": None, "again": []}
+        case "/api/runs/{id}/fork":
+            return {"seq": 1, "outputs": {}, "steps": {}, "params": {}}
         case "/mcp":
             return {"id": 1, "method": "tools/call", "params": {"name": "waits", "arguments": {}}}
         case "/api/connectors/{service}":

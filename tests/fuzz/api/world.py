@@ -120,6 +120,7 @@ class World:
             ("POST /api/runs/{id}/cancel", "id"): doomed,
             ("POST /api/runs/{id}/signals/", "id"): waiting,
             ("POST /api/runs/{id}/rerun", "id"): ended,
+            ("GET /api/runs/{id}/continuation", "id"): ended,
             ("POST /api/runs/{id}/migrate", "id"): moving,
             ("/resume/", "token"): self._tokens(client, asked[:1], "approval", "form"),
             ("/api/resume/", "token"): self._tokens(client, asked[1:], "approval", "form"),
