@@ -40,7 +40,7 @@ def test_a_chat_is_tried_and_kept(editor: Editor) -> None:
     answers = editor.at("playground").locator(".talk__theirs")
     expect(answers).to_have_count(2)
     for scheme in ("light", "dark"):
-        editor.page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
+        editor.page.emulate_media(color_scheme=scheme)
         assert not findings(editor.page), scheme
     conversations = {text.rpartition(" ")[2] for text in answers.all_inner_texts()}
     assert len(conversations) == 1

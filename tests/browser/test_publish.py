@@ -51,7 +51,7 @@ def test_a_second_draft_does_not_take_over_a_published_name(editor: Editor) -> N
     expect(editor.at("publish-stops")).to_contain_text("Form Intake")
     expect(editor.at("publish-why")).to_have_text("Tick the 2 things that stop.")
     for scheme in ("light", "dark"):
-        editor.page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
+        editor.page.emulate_media(color_scheme=scheme)
         assert not findings(editor.page), scheme
     editor.at("save-version").click(force=True)
     editor.page.keyboard.press("Enter")

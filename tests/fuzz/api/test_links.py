@@ -121,6 +121,8 @@ def beside(to: str, answer: Response) -> Request:
     match to:
         case "PUT /api/drafts/{id}":
             return {"headers": {"If-Match": '"1"'}, "body": {"document": ENDING}}
+        case "POST /api/drafts/{id}/versions":
+            return {"body": {"name": "stored-from-a-draft"}}  # its own name is that of another workflow
         case "POST /api/runs/{id}/signals/{name}":
             return {"path_parameters": {"name": "go"}}
         case "GET /api/runs/{id}/events":
