@@ -100,7 +100,7 @@ function Tools({
   const { doc, specs } = useFieldScope()
   const block = doc.blocks[id]!
   const tools = toolsOf(block, node)
-  const given = Array.isArray(block.params?.tools) ? block.params.tools : []
+  const declared = Array.isArray(block.params?.tools) ? block.params.tools : []
   const spec = specs.get(block.type)
   const params = block.params ?? {}
   return (
@@ -112,7 +112,7 @@ function Tools({
       </div>
       <div className="wsheet__scroll agenttools">
         {tools.map((tool) => {
-          const own = given.find((each) => isObject(each) && each.name === tool.name) as JsonObject | undefined
+          const own = declared.find((each) => isObject(each) && each.name === tool.name) as JsonObject | undefined
           return (
             <div key={tool.name} className="agenttool" data-state={tool.state} data-testid={`sheet-tool-${tool.name}`}>
               <p>

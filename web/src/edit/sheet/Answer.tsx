@@ -149,8 +149,8 @@ function Rewind({ node, turns }: { node: NodeState; turns: readonly Turn[] }): R
         <Icon name="undo" size={14} /> Rewind
       </h4>
       <p>
-        Drag the Tape into this talk and go on from there, as a new run. Earlier turns and calls are taken over and not
-        paid again{ended ? '' : '; this run goes on as well'}.
+        Drag the Tape into this talk and continue from there, as a new run. Earlier turns and calls are kept and not
+        paid again{ended ? '' : '; this run continues as well'}.
       </p>
       <p className="rewind__buttons">
         <Button

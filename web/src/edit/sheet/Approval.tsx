@@ -108,7 +108,7 @@ export function Approval({
       ) : null}
       {refusing !== null ? (
         <label className="approval__reason">
-          Reason, which the model is told
+          Reason, which the model gets
           <input
             className="field"
             data-testid="refuse-reason"

@@ -1,4 +1,4 @@
-// A value of the talk that can be changed before the talk goes on as another run.
+// A value of the talk that can be changed before another run continues it.
 
 import { useState, type ReactElement } from 'react'
 import type { Json } from '../../api/schemas'

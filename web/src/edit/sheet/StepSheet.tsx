@@ -51,7 +51,7 @@ export function StepSheet({ id, mode, onTalk }: { id: string; mode: Mode; onTalk
   const [chosen, setChosen] = useState<string | null>(null)
   const shown = takes.find((take) => take.id === chosen) ?? takes.at(-1)
   const [edited, setEdited] = useState<string | null>(null)
-  const given = useMemo(() => givenTo(doc, id, specs, run), [doc, id, specs, run])
+  const values = useMemo(() => givenTo(doc, id, specs, run), [doc, id, specs, run])
   const mayRun = useWhyNoStep(id, mode, edited)
   const canPin = mode === 'edit' && !readonly && pinnable(block.type, spec)
   const effect = mode === 'edit' && mayRun !== NEVER ? effectOf(doc, id, spec, valuesOf(doc, specs, run)) : null
@@ -60,8 +60,8 @@ export function StepSheet({ id, mode, onTalk }: { id: string; mode: Mode; onTalk
     if (mayRun !== null) return
     setChosen(null)
     const { blocks, input } =
-      edited === null ? { blocks: given.blocks, input: given.input } : readGiven(edited, doc, given)
-    const now: Given = edited === null ? given : { ...given, blocks, large: {} }
+      edited === null ? { blocks: values.blocks, input: values.input } : readGiven(edited, doc, values)
+    const now: Given = edited === null ? values : { ...values, blocks, large: {} }
     void runStep(id, now, input)
   }
   const onKey = (event: KeyboardEvent): boolean => {
@@ -118,7 +118,7 @@ export function StepSheet({ id, mode, onTalk }: { id: string; mode: Mode; onTalk
           column === 'input' ? (
             <Input
               id={id}
-              given={given}
+              values={values}
               edited={edited}
               onEdit={setEdited}
               onInsert={(reference) => announceInserted(insertInto(field.current, reference))}
@@ -170,13 +170,13 @@ const pinnable = (
   !['break', 'continue_as_new', 'response', 'variables'].includes(type)
 
 /** Edited input is JSON of outputs by block id; `input` is that of the run. */
-function readGiven(text: string, doc: { blocks: object }, given: Given): Pick<Given, 'blocks' | 'input'> {
+function readGiven(text: string, doc: { blocks: object }, values: Given): Pick<Given, 'blocks' | 'input'> {
   const read = readJson(text)
   const all = (read.ok && read.value && typeof read.value === 'object' ? read.value : {}) as Record<string, Json>
   const { input, ...rest } = all
   const isBlock = 'input' in doc.blocks
   const blocks = isBlock ? all : rest
-  return { blocks: { ...given.blocks, ...blocks }, input: isBlock ? given.input : (input ?? given.input) }
+  return { blocks: { ...values.blocks, ...blocks }, input: isBlock ? values.input : (input ?? values.input) }
 }
 
 function announceInserted(done: boolean): void {
@@ -195,20 +195,20 @@ function Refused(): ReactElement | null {
 
 function Input({
   id,
-  given,
+  values,
   edited,
   onEdit,
   onInsert,
 }: {
   id: string
-  given: Given
+  values: Given
   edited: string | null
   onEdit: (text: string | null) => void
   onInsert: (reference: string) => void
 }): ReactElement {
   const { readonly } = useFieldScope()
   const start = (): void => {
-    const { blocks, input } = given
+    const { blocks, input } = values
     onEdit(printJson({ ...blocks, ...(input === undefined ? {} : { input }) }))
   }
   return (
@@ -235,9 +235,9 @@ function Input({
       <div className="wsheet__scroll">
         {edited === null ? (
           <>
-            {given.missing.length && !readonly ? (
+            {values.missing.length && !readonly ? (
               <p className="wsheet__help">
-                No value yet: {given.missing.join(', ')}. Run the workflow up to here, or edit the input.
+                No value yet: {values.missing.join(', ')}. Run the workflow up to here, or edit the input.
               </p>
             ) : null}
             <InputTree id={id} onInsert={onInsert} />

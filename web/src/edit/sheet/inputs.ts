@@ -1,5 +1,5 @@
 // What a block can read, as groups of values: the containers around it, the blocks before it by distance, environment names,
-// variables. And what must be given to the block when it runs alone.
+// variables. And the values of what it reads, for when it runs alone.
 
 import type { Json } from '../../api/schemas'
 import type { Document } from '../../api/types'
@@ -108,7 +108,7 @@ export interface Given {
 /** The values that the references of a block read, in the iteration that is shown. A pinned output counts first. */
 export function givenTo(doc: Document, id: string, specs: Specs, run: ShownRun | null): Given {
   const values = valuesOf(doc, specs, run)
-  const given: Given = {
+  const found: Given = {
     blocks: {},
     input: run?.input,
     variables: run?.view.seq ? { ...run.view.variables } : {},
@@ -118,24 +118,24 @@ export function givenTo(doc: Document, id: string, specs: Specs, run: ShownRun |
   for (const { target } of referencesOf(doc, id, specs)) {
     if (target?.kind === 'scope') {
       const value = scopeOf(doc, target.container, id, values)
-      if (value === undefined) given.missing.push(nameOf(doc, target.container))
-      given.blocks[target.container] = value ?? {}
-    } else if (target?.kind === 'block' && target.block !== id && !(target.block in given.blocks)) {
+      if (value === undefined) found.missing.push(nameOf(doc, target.container))
+      found.blocks[target.container] = value ?? {}
+    } else if (target?.kind === 'block' && target.block !== id && !(target.block in found.blocks)) {
       const value = valueOfBlock(doc, target.block, id, values)
-      if (value !== undefined) given.blocks[target.block] = value
+      if (value !== undefined) found.blocks[target.block] = value
       else {
         const node = run ? nodeAt(run.view, doc, target.block, run.iter) : undefined
-        if (node?.size !== undefined) given.large[target.block] = node
-        else if (node?.status !== 'skipped') given.missing.push(nameOf(doc, target.block))
-        given.blocks[target.block] = null
+        if (node?.size !== undefined) found.large[target.block] = node
+        else if (node?.status !== 'skipped') found.missing.push(nameOf(doc, target.block))
+        found.blocks[target.block] = null
       }
     }
   }
   const around = chainOf(doc, id)
-  if (around.some((container) => container in given.blocks))
-    for (const container of around) given.blocks[container] ??= scopeOf(doc, container, id, values) ?? {}
-  given.missing = [...new Set(given.missing)]
-  return given
+  if (around.some((container) => container in found.blocks))
+    for (const container of around) found.blocks[container] ??= scopeOf(doc, container, id, values) ?? {}
+  found.missing = [...new Set(found.missing)]
+  return found
 }
 
 function valueOfBlock(doc: Document, block: string, reader: string, values: Values | null): Json | undefined {
@@ -161,7 +161,7 @@ function scopeOf(doc: Document, container: string, reader: string, values: Value
   return found
 }
 
-/** Names that only old workflows use are given, but not shown. */
+/** Names that only old workflows use have values, but are not shown. */
 export const SHOWN_FIELDS: ReadonlySet<string> = new Set(LOOP_FIELDS.filter((field) => field !== 'iteration'))
 
 function tookOf(node: NodeState | undefined): string {

@@ -1,4 +1,4 @@
-// What is changed in a talk before it goes on as another run: the prompt, and results of calls or answers, by number of the step.
+// What is changed in a talk before another run continues it: the prompt, and results of calls or answers, by number of the step.
 
 import { createStore } from 'zustand/vanilla'
 import type { Json } from '../../api/schemas'
@@ -21,7 +21,7 @@ export function changeStep(n: number, value: Json | undefined): void {
   })
 }
 
-/** The run that goes on from event `seq`, or from the changed step. Returns its id. */
+/** The run that continues from event `seq`, or from the changed step. Returns its id. */
 export async function rewind(run: string, node: { key: string; block: string }, seq: number): Promise<string> {
   const { prompt, steps } = rewindStore.getState()
   const params = prompt === null ? {} : { params: { [node.block]: { prompt } } }

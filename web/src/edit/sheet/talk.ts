@@ -65,8 +65,8 @@ function callsOf(model: StepState, after: readonly StepState[]): Call[] {
     const name = String(call.name ?? '')
     const approval = take((step) => step.kind === 'wait' && step.name === `approve ${name}`)
     const edited = isObject(approval?.output) ? approval.output : {}
-    const given = isObject(call.arguments) ? call.arguments : {}
-    const args = Object.fromEntries(Object.entries(given).map(([key, value]) => [key, edited[key] ?? value]))
+    const wanted = isObject(call.arguments) ? call.arguments : {}
+    const args = Object.fromEntries(Object.entries(wanted).map(([key, value]) => [key, edited[key] ?? value]))
     const refused = textOf(approval?.output, 'action') === 'reject'
     const step = refused
       ? null
