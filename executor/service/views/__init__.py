@@ -110,7 +110,7 @@ class NodeView(Struct, frozen=True, omit_defaults=True, gc=False):
     asks how to continue. `lost`: attempts that ended with their process. `cached`: the output comes from the cache.
     `child`: the run that its last attempt started. `output_truncated`: the view has no room for its output, which has
     `output_size` bytes; NodeDetail has it. `steps`: how many its handler began; `usage`, `cost` (US dollars): of all of
-    them that this run has paid for, and `reused_usage`, `reused_cost` of those taken over from another; `unpriced`: how
+    them that this run has paid for, and `reused_usage`, `reused_cost` of those that another has; `unpriced`: how
     many of them used something whose price is not known, and is not in `cost`."""
 
     key: str
