@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from executor.service.topics.reruns import Target
 from executor.service.views import RunView
 from tests.support.blocks import Step
 from tests.support.documents import chain, document, in_a_row, looped, value
-from tests.support.runs import engine_on, journal, outputs, settled
+from tests.support.runs import engine_on, journal, outputs, settled, until_event
 
 pytestmark = pytest.mark.usefixtures("invariants_hold")
 
@@ -249,3 +250,19 @@ async def test_what_is_taken_over_is_bounded_for_each_append(tmp_path: Path, mon
         view = await gone_on(engine, source, made)
         assert (view.status, set(step.ran.values())) == ("succeeded", {1})
         assert len(appended) >= 3 and max(appended) < 8
+
+
+async def test_a_block_runs_again_if_what_it_reads_changed_while_it_ran(tmp_path: Path) -> None:
+    """It may have read either value: the journal does not say when it did."""
+    step = Step()
+    put = {"type": "variables", "params": {"assign": [{"name": "v", "value": 1}]}}
+    blocks: Json = {"slow": {"type": "step", "params": {"value": "<variable.v>"}}, "a": {"type": "step"}, "put": put}
+    made = document("w", "start slow", "start a", "a put", blocks=blocks, variables={"v": 0})
+    step.holding["slow"] = asyncio.Event()
+    async with engine_on(tmp_path / "weft.db", step) as engine:
+        source = (await engine.submit(made)).run
+        await until_event(engine, source, "node.succeeded", "put")
+        step.holding.pop("slow").set()
+        assert (await settled(engine, source)).status == "succeeded"
+        view = await gone_on(engine, source, made)
+        assert (view.status, step.ran["slow"], step.ran["a"]) == ("succeeded", 2, 1)
