@@ -260,8 +260,9 @@ def rerun(
     key: str | None,
     as_json: bool,
 ) -> None:
-    """Start RUN again from a block, or let it continue with another version or the draft: what is unchanged is not run
-    again."""
+    """Start RUN again, or continue it with another version.
+
+    From a block, or with another version or the draft: what is unchanged is not run again."""
     if failed == bool(run_id) or failed != bool(workflow):
         raise Refused("Name a run, or use --failed with --workflow.", "weft rerun --failed --workflow NAME --last 20")
     if version is None and (preview or again):

@@ -132,6 +132,11 @@ class KnownProvider(TypedDict):
 class LastRun(TypedDict):
     id: str; version: int | None; status: Literal["cancelled", "failed", "queued", "running", "succeeded", "waiting"]
     created_at_ms: int; finished_at_ms: int | None
+class Loom(TypedDict): blocks: list[str]; handles: list[str]; runs: list[LoomRun]; complete: bool
+class LoomRun(TypedDict):
+    id: str; status: str; created_at_ms: int; version: NotRequired[int | None]; finished_at_ms: NotRequired[int | None]
+    key: NotRequired[str | None]; error: NotRequired[str | None]; uses: NotRequired[list[list[int]]]
+    exits: NotRequired[list[list[int]]]; cells: NotRequired[list[list[int]]]; cut: NotRequired[bool]
 class Me(TypedDict):
     actor: str; via: str; role: Literal["admin", "approver", "editor", "metrics", "viewer"]; user: str | None; name: str
     workflows: list[str] | None

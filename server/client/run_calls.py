@@ -140,9 +140,11 @@ class RunCalls:
         rev: int | None = None,
         trigger: str | None = None,
         stop_after: str | None = None,
+        step: Mapping[str, Any] | None = None,
         idempotency_key: str | None = None,
     ) -> Call[answers.DraftRunAccepted]:
-        """Start a run of a draft as it is stored, otherwise as `start`; with `rev` only at that revision."""
+        """Start a run of a draft as it is stored, otherwise as `start`; with `rev` only at that revision. `step`: run
+        one block alone, {"block", "given"}."""
 
     @route("POST", "/api/drafts/{id}/versions")
     def store_draft(
@@ -373,6 +375,12 @@ class RunCalls:
     @route("DELETE", "/api/runs/{id}/keep")
     def drop_kept(self, run: str) -> Call[answers.KeepDropped]:
         """Keep a run no longer."""
+
+    @route("GET", "/api/workflows/{name}/loom")
+    def loom(
+        self, name: str, *, since: int | None = None, until: int | None = None, limit: int | None = None
+    ) -> Call[answers.Loom]:
+        """The executions, times and exits of each block in each of the last runs, created between these times."""
 
     @route("GET", "/api/workflows/{name}/kept")
     def kept(self, name: str) -> Call[answers.KeptRuns]:

@@ -256,6 +256,9 @@ async def test_each_route_that_changes_something_has_one_row(
     await does("POST /api/runs/{id}/nodes/{key}/retry", f"/api/runs/{asked[0]}/nodes/ask/retry", json={})
     await does("POST /api/runs/{id}/rerun", f"/api/runs/{done[0]}/rerun", json={})
     await does("POST /api/runs/{id}/fork", f"/api/runs/{done[0]}/fork", json={"seq": 1})
+    await does("POST /api/runs/{id}/keep", f"/api/runs/{done[0]}/keep", json={})
+    await does("DELETE /api/runs/{id}/keep", f"/api/runs/{done[0]}/keep")
+    await does("PUT /api/workflows/{name}/folder", "/api/workflows/asking/folder", json={"folder": "Shop"})
     await does("DELETE /api/runs/{id}", f"/api/runs/{done[1]}")
     await does("PUT /api/schedules/{id}", "/api/schedules/s", json={"workflow": "hello", "cron": "0 0 1 1 *"})
     await does("POST /api/schedules/{id}/run", "/api/schedules/s/run", json={})
@@ -336,7 +339,7 @@ async def test_the_audit_says_what_a_run_was_continued_with(admin: httpx.AsyncCl
     assert made.status_code == 202, made.text
     await admin.post(f"/api/runs/{run}/rerun", json={"from": "last", "input": {"to": "a secret"}})
     rows = [row["detail"] for row in (await admin.get("/api/audit")).json()["rows"]]
-    assert rows[:2] == ["from last, input: to", "at 3, outputs: start"]
+    assert rows[:2] == ["from last, input: to", "at 3, changed: start"]
 
 
 async def test_what_was_refused_or_changed_nothing_has_no_row(admin: httpx.AsyncClient, engine: Engine) -> None:

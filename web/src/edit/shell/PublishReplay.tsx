@@ -48,7 +48,7 @@ export default function PublishReplay({ name, doc }: { name: string; doc: Docume
   const [turn, setTurn] = useState(0)
   const played = usePlayed(name, doc, which, turn)
   const { runs, total, done, error } = played
-  const kept = useStore(backtestStore, (s) => (s.old ? NONE : s.runs))
+  const runsKept = useStore(backtestStore, (s) => (s.old ? NONE : s.runs))
   const counts = countsOf(runs)
   const listed = runs.filter((run) => (only === null ? run.result !== 'same' : run.result === only))
   const shown = RESULTS.filter((result, i) => i < 3 || counts[result] > 0)

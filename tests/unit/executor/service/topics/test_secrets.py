@@ -113,7 +113,13 @@ async def test_a_redirect_to_another_host_is_not_followed_with_a_secret(
             "params": {
                 "model": "dev:m",
                 "prompt": "x",
-                "tools": [{"name": "mail", "block": "email", "params": {"to": "a@b.test", "text": "${API_KEY}"}}],
+                "tools": [
+                    {
+                        "name": "mail",
+                        "block": "email",
+                        "params": {"to": "a@b.test", "subject": "x", "text": "${API_KEY}"},
+                    }
+                ],
             },
         },
     ],
