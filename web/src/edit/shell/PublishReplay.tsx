@@ -109,9 +109,9 @@ export default function PublishReplay({ name, doc }: { name: string; doc: Docume
                 <b>{counts[result]}</b> {result === 'same' ? `of ${runs.length} same` : wordOf(result, runs)}
               </button>
             ))}
-            {which !== 'kept' && kept.length ? (
+            {which !== 'kept' && runsKept.length ? (
               <span className="replay__kept" data-testid="replay-kept">
-                of {kept.length} kept as tests: {countsOf(kept).same} same
+                of {runsKept.length} kept as tests: {countsOf(runsKept).same} same
               </span>
             ) : null}
           </div>
