@@ -57,6 +57,7 @@ export default function Run({ id }: { id: string }): ReactElement {
     return () => {
       current = false
       closeRun()
+      compareStore.setState({ id: null, other: null, error: null })
       uiStore.setState({ selection: NOTHING, iter: {}, sheet: null })
     }
   }, [id, turn])

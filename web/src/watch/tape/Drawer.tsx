@@ -66,8 +66,9 @@ export default function Drawer({ mode = 'edit' }: { mode?: 'edit' | 'run' }): Re
     // An address may name the run to compare with.
     const { id } = compareStore.getState()
     if (id !== null) void compareWith(id)
-    return () => void compareWith(null)
-  }, [runId])
+    // The page of a run has set which one comes next; in the editor none does.
+    return () => (mode === 'edit' ? void compareWith(null) : compareStore.setState({ other: null, error: null }))
+  }, [runId, mode])
   const room = useStore(runStore, roomForLanes)
   const hasRun = useStore(runStore, (s) => s.id !== null)
   const unfinished = useStore(unfinishedStore, (s) => s.list)
