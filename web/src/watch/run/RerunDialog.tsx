@@ -143,10 +143,14 @@ export function RerunDialog({ run, doc, ended, from, onClose }: RerunDialogProps
   )
 }
 
-/** Without a draft, or for a definition with errors, there is nothing to continue with. */
+/** Without a draft, or for a definition with errors, there is nothing to continue with. The run of a document belongs to no draft, whatever
+ * its name. */
 async function othersOf(run: RunView): Promise<Others> {
   const drafts = await api.drafts()
-  const is = drafts.some((each) => each.id === run.draft_id || (each.base_name ?? each.name) === run.workflow)
+  const stored = run.version !== null
+  const is = drafts.some(
+    (each) => each.id === run.draft_id || (stored && (each.base_name ?? each.name) === run.workflow),
+  )
   const [draft, active] = await Promise.allSettled([
     is ? api.continuation(run.id, 'draft') : Promise.reject(new Error('no draft')),
     run.version !== null ? api.continuation(run.id, 'active') : Promise.reject(new Error('no version')),
