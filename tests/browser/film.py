@@ -22,7 +22,7 @@ SIZE = ViewportSize(width=1120, height=700)
 FRAME_MS = 120
 LAST_MS = 2500
 ENCODE = """async ([png, quality]) => {
-  const image = await createImageBitmap(await (await fetch('data:image/png;base64,' + png)).blob())
+  const image = await createImageBitmap(new Blob([Uint8Array.from(atob(png), (letter) => letter.charCodeAt(0))]))
   const draw = (w, h) => {
     const canvas = new OffscreenCanvas(w, h)
     return [canvas, canvas.getContext('2d', { alpha: false, willReadFrequently: true })]
