@@ -1,4 +1,4 @@
-"""How long things take in the browser: loading and panning a large document, opening a large output, dragging the Tape
+"""Measurements of times in the browser: loading and panning a large document, opening a large output, dragging the Tape
 of a run with 50,000 events and of one with 1,500 branches.
 
 python -m tests.browser.measure [FILE]     takes each figure three times, and writes them as JSON

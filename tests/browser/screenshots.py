@@ -45,7 +45,7 @@ def example(name: str) -> dict[str, Any]:
 
 
 class World(NamedTuple):
-    """What the pictures show: a server with workflows and runs, and one that is empty."""
+    """The servers in the pictures: one with workflows and runs, and one that is empty."""
 
     api: Api
     empty: Api

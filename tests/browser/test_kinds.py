@@ -1,4 +1,4 @@
-"""What tells kinds of blocks apart on the canvas, and the frame around it: outlines, plates, the rail, the bar."""
+"""The marks of the kinds of blocks on the canvas, and the frame around it: outlines, plates, the rail, the bar."""
 
 from __future__ import annotations
 

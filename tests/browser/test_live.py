@@ -1,4 +1,4 @@
-"""What one sees of a run on the canvas while it happens: values on edges, the thread of a running edge, counts of
+"""The view of a run on the canvas while it happens: values on edges, the thread of a running edge, counts of
 iterations, and the view that follows what runs."""
 
 from __future__ import annotations

@@ -47,7 +47,7 @@ def test_runs_of_a_webhook_appear_in_the_open_editor(editor: Editor) -> None:
 
 
 def test_a_conflict_shows_where_the_texts_differ(editor: Editor, contexts: Contexts) -> None:
-    """Bug 6: both were cut to 80 characters, and the difference was behind."""
+    """Bug 6: both were cut to 80 characters, and the difference came after that."""
     long = "The same beginning of a long description, which is the same in both windows, and then "
     doc = {**document({"a": block("set", 288, value=1)}, []), "description": long}
     draft = editor.open(doc)

@@ -1,4 +1,4 @@
-// What chips and figures say of replays.
+// Chips and figures of replays.
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'

@@ -94,7 +94,7 @@ def status_error(method: str, answer: Answer, now_ms: int) -> BlockError:
 
 
 def _said(body: Any) -> Any:
-    """Return what a JSON body says in words, such as the `detail` of a problem, else the body."""
+    """Return the message in a JSON body, such as the `detail` of a problem, else the body."""
     error = body.get("error") if isinstance(body, dict) else None
     for part in (error, body):
         if isinstance(part, dict):

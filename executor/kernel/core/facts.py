@@ -28,8 +28,8 @@ class StartRequested(Struct, frozen=True, gc=False):
 
 
 class Recovered(Struct, frozen=True, gc=False):
-    """The journal was folded after a claim: go on with whatever is ready. Records nothing by itself, unless the process
-    that had the run is gone (`lapsed`)."""
+    """The journal was folded after a claim: continue with whatever is ready. Records nothing by itself, unless the
+    process that had the run is gone (`lapsed`)."""
 
     at_ms: int
     lapsed: bool = False

@@ -1,5 +1,5 @@
 """Reads from a recorded run which work each node did, and on which values, so that another run, maybe of another
-version, can tell whether a node of its own would do the same.
+version, can determine whether a node of its own would do the same.
 
 A signature is a hash of a block (type, params, and policy as far as it makes the output) and of the values of all its
 references; of secrets it has only the names. Two nodes with one key and one signature are the same work, whatever else

@@ -65,7 +65,7 @@ PIECES: Final[dict[str, tuple[str, str]]] = {
     "text_of": ("CAST({0} AS TEXT)", "convert_from({0}, 'UTF8')"),
     # The blocks of a document, each with a `value`.
     "blocks_of": ("json_each(CAST({0} AS TEXT), '$.blocks')", "json_each(convert_from({0}, 'UTF8')::json -> 'blocks')"),
-    # Behind a list `v`: the last runs `r` for which a column has this value, by an index.
+    # After a list `v`: the last runs `r` for which a column has this value, by an index.
     "last_runs": (
         "CROSS JOIN run_details AS r ON r.n IN (SELECT n FROM run_details INDEXED BY {2} WHERE {0} = {1}"
         " ORDER BY created_at_ms DESC, id DESC LIMIT :limit)",

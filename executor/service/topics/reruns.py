@@ -1,4 +1,4 @@
-"""Edit, then go on: a run that has ended is continued with another version, a draft or a document, as a new run that
+"""Edit, then continue: a run that has ended is continued with another version, a draft or a document, as a new run that
 takes over what is unchanged; and a preview of that. See `executor.kernel.journal.outcomes` for what is unchanged."""
 
 from __future__ import annotations

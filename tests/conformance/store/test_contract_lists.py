@@ -28,7 +28,7 @@ async def run(
 
 
 async def ids(store: Store, **where: object) -> list[str]:
-    return [each.id for each in await store.list_runs(**where)]  # type: ignore[arg-type]  # by name, as a caller says
+    return [each.id for each in await store.list_runs(**where)]  # type: ignore[arg-type]  # by name, as in a call
 
 
 async def test_runs_are_found_by_time_and_by_text(store: Store) -> None:

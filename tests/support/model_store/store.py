@@ -760,5 +760,5 @@ with_audit(ModelStore)
 
 
 def _texts(row: RunRow) -> str:
-    """What a search compares; no text has a line break in it."""
+    """Return the text that a search compares; no text has a line break in it."""
     return "\n".join((row.id, row.idempotency_key or "", (row.error or b"").decode())).lower()

@@ -45,7 +45,7 @@ const GAP_X = 64
 const GLIDE_MS = 240
 let gliding: ReturnType<typeof setTimeout> | undefined
 
-/** What the next change moves goes to its place in sight. */
+/** Animate the blocks that the next change moves. */
 function glide(): void {
   clearTimeout(gliding)
   inPlaceStore.setState({ tidying: true })

@@ -56,7 +56,7 @@ export async function run(): Promise<void> {
     if (asks) uiStore.setState({ overlay: 'run' })
     else await runDraft({})
   } catch (error) {
-    // The dialog says what is wrong.
+    // The dialog shows what is wrong.
     if (!(error instanceof ApiError && refuse(error.diagnostics))) uiStore.setState({ overlay: 'run' })
   } finally {
     starting = false

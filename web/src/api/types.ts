@@ -37,7 +37,7 @@ export interface Block {
   enabled?: boolean
   assign?: string | null
   description?: string
-  /** What stands for its output in runs of the draft. */
+  /** The value that replaces its output in runs of the draft. */
   pin?: { output: Json; route?: string | null }
   [other: string]: unknown
 }

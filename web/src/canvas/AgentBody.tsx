@@ -83,7 +83,7 @@ function Tool({ tool: { name, kind, asks, calls, state } }: { tool: AgentTool })
   )
 }
 
-/** What it thinks, what it was last asked or answered, or why it failed. */
+/** The text that it writes, its last question or answer, or the reason for its failure. */
 function Thought({ block, paint }: { block: Block; paint: Paint }): ReactElement {
   const { node, status, text } = paint
   const error = status === 'failed' || status === 'handled' ? node?.error?.message : undefined

@@ -1,5 +1,5 @@
 // A block as a card: the silhouette and the plate of its kind, rail and glyph of its state, its name, what it does or what the run
-// says about it, and a row for each branch.
+// recorded for it, and a row for each branch.
 
 import type { NodeProps } from '@xyflow/react'
 import { memo, useEffect, useRef, type ReactElement } from 'react'

@@ -78,7 +78,7 @@ const NOT_BY_REACT_FLOW = (): void => undefined
 const NOTHING_LOCAL: Local = new Map()
 // Fetched when one zooms out.
 const FarCanvas = lazy(() => import('./FarCanvas'))
-// Fetched behind the canvas: it is about runs that are kept as tests.
+// Fetched after the canvas: it is about runs that are kept as tests.
 const KeptChips = lazy(() => import('./KeptChips'))
 const NO_EDGES: FlowLine[] = []
 const NO_NODES: FlowNode[] = []

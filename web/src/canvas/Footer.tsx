@@ -1,4 +1,4 @@
-// What a run says about a block, in the two lines below its name; what it does stays in the first of them when one line is enough.
+// The two lines below the name of a block: its state in a run. Its sentence stays in the first of them when one line is enough.
 // The size of the card never changes.
 
 import type { ReactElement, ReactNode } from 'react'
@@ -65,7 +65,7 @@ interface Said {
   text: ReactElement
 }
 
-/** A function and no component: the caller asks whether there is anything to say. */
+/** A function and no component: the caller asks whether there is anything to show. */
 export function Words({
   block,
   spec,

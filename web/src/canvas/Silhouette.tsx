@@ -1,4 +1,4 @@
-// What a card is drawn on: the outline of its kind, a halo when it is selected, the rail of its state along the left side.
+// The background of a card: the outline of its kind, a halo when it is selected, the rail of its state along the left side.
 
 import { memo, useMemo, type ReactElement } from 'react'
 import type { Block, BlockSpec } from '../api/types'

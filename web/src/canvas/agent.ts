@@ -1,4 +1,4 @@
-// What the card of an agent shows: its tools and how often each was called, and what the run has used so far. Pure.
+// The content of an agent's card: its tools, how often each was called, and what the run has used so far. Pure.
 
 import type { Json } from '../api/schemas'
 import type { Block } from '../api/types'

@@ -1,4 +1,4 @@
-// What went along an edge in the shown run: the part of the source's output that the target reads, short enough to stand on the edge.
+// The value on an edge in the shown run: the part of the source's output that the target reads, short enough for the edge.
 
 import type { Json } from '../api/schemas'
 import type { Document } from '../api/types'
@@ -39,7 +39,7 @@ export function edgeValue(
       ? chipOf(read.name, shown.value as Json)
       : null
   }
-  // What is not read is written once, and not on every edge that leaves the block.
+  // A value that is not read is written once, and not on every edge that leaves the block.
   const first = indexOf(doc).outOf.get(source)?.[0]
   if (first?.target !== target || first.handle !== handle) return null
   return wholeOf(node.output)

@@ -82,7 +82,7 @@ export interface Frame {
   transform: readonly [number, number, number]
   width: number
   height: number
-  /** Of the screen: device pixels for one of its pixels. */
+  /** The number of device pixels for one pixel of the screen. */
   scale: number
   selected: readonly string[]
   colours: Colours

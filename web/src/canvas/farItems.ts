@@ -1,4 +1,4 @@
-// What the far canvas draws, made once for a document and a state of its run: for each state one path of all its outlines, so that a
+// The shapes of the far canvas, made once for a document and a state of its run: for each state one path of all its outlines, so that a
 // frame is a handful of fills whatever the number of blocks.
 
 import type { Document } from '../api/types'

@@ -19,7 +19,7 @@ export const MINIMAP_FROM = 30
 /** The smallest zoom at which sentences can be read. */
 export const READABLE = 0.75
 export const ZOOM_MIN = 0.05
-/** How long two levels are seen at once. */
+/** The time for which two levels are seen at once. */
 const FADE_MS = 120
 
 export type Detail = 'near' | 'far' | 'tiny'
@@ -49,7 +49,7 @@ export function useConstantSize(frame: RefObject<HTMLElement | null>): void {
   }, [store, frame])
 }
 
-/** What is mounted: both for as long as they cross-fade. */
+/** The levels that are mounted: both for as long as they cross-fade. */
 export function useLevels(tiny: boolean, fade: boolean): { blocks: boolean; weave: boolean } {
   const [settled, setSettled] = useState(tiny)
   useEffect(() => {

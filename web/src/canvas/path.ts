@@ -17,7 +17,7 @@ export interface Line {
   /** A place on it for the plus: the middle of its longest part. */
   x: number
   y: number
-  /** That part: from left to right, and how long it is. */
+  /** The direction of that part, left to right or not, and its length. */
   long: { across: boolean; length: number }
   /** How far it runs before it first turns. */
   lead: number

@@ -88,7 +88,7 @@ export function ErrorPort({ id, block, spec, wired }: PortsProps): ReactElement 
   )
 }
 
-/** What the handle is for, beside it while the pointer is there. */
+/** The label of a handle, beside it while the pointer is there. */
 function Label({ text, inside }: { text: string; inside?: boolean }): ReactElement {
   return (
     <span className="port__label" data-inside={inside || undefined} aria-hidden="true">

@@ -5,7 +5,7 @@ import { containerKind } from '../document/document'
 
 export type Shape = 'trigger' | 'action' | 'flow' | 'ticket' | 'agent' | 'container'
 
-/** How far the right side of a condition comes to its point. */
+/** The length of the point at the right side of a condition. */
 export const POINT = 14
 /** The stub of a ticket, right of its tear line, and the notches in that line. */
 export const STUB = 58

@@ -40,7 +40,7 @@ export interface CardQuery {
   /** In the name, or the name or type of a block. */
   text?: string | undefined
   order: 'run' | 'changed' | 'name'
-  /** When today began. */
+  /** The time at which today began. */
   since: number
   after?: number
   limit: number
@@ -95,7 +95,7 @@ export const api = {
   /** Versions of a workflow, newest first. */
   versions: (name: string, limit: number) =>
     get(`/api/workflows/${enc(name)}/versions${query({ limit })}`, answer(is.VersionPage)),
-  /** What each block did in each of the last runs. */
+  /** The states of each block in each of the last runs. */
   loom: (name: string) => get(`/api/workflows/${enc(name)}/loom`, answer(is.Loom)),
   lastInputs: async (name: string): Promise<Json[]> =>
     (await get(`/api/workflows/${enc(name)}/inputs`, answer(is.InputList))).inputs,
@@ -162,7 +162,7 @@ export const api = {
       answer(is.EventPage),
       signal,
     ),
-  /** What differs between two runs; only times and ids may. */
+  /** The differences between two runs; only times and ids may differ. */
   diff: (a: string, b: string) => get(`/api/runs/${enc(a)}/diff/${enc(b)}`, answer(is.RunDiff)),
   /** The document a run was made from; null when the server has it no more. */
   runDocument: async (run: RunView): Promise<Document | null> => {
@@ -197,7 +197,7 @@ export const api = {
   /** Runs a document once on this server, however often it is asked for under this key. */
   startOnce: (document: Document, input: Json, key: string) =>
     send('POST', '/api/runs', answer(is.RunAccepted), { document, input }, { 'Idempotency-Key': key }),
-  /** How many runs were created in each part of a time, by status. */
+  /** The numbers of runs created in each part of a time, by status. */
   runTimes: (where: { since: number; until: number; parts: number; workflow?: string | undefined }) =>
     get(`/api/run-times${query(where)}`, answer(is.RunTimes)),
   /** Without `from` everything runs again; with it, results from before that block are reused. */
@@ -205,7 +205,7 @@ export const api = {
     make(`/api/runs/${enc(id)}/rerun`, { from, input }, answer(is.RunAccepted)),
   rerunPreview: (id: string, from: string) =>
     get(`/api/runs/${enc(id)}/rerun${query({ from })}`, answer(is.RerunPreview)),
-  /** What the run would do if it continued with the draft, or the active version. */
+  /** A preview of the run, continued with the draft or the active version. */
   continuation: (id: string, version: 'draft' | 'active') =>
     get(`/api/runs/${enc(id)}/continuation${query({ version })}`, answer(is.Continuation)),
   /** A new run that continues this one with the draft, or the active version: what is unchanged is not run again. */

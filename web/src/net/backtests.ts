@@ -13,7 +13,7 @@ export const dropKept = (run: string) => send('DELETE', `/api/runs/${enc(run)}/k
 export const keptRuns = async (workflow: string, signal?: AbortSignal): Promise<readonly KeptView[]> =>
   (await get(`/api/workflows/${enc(workflow)}/kept`, answer(is.KeptRuns), signal)).kept
 
-/** Which runs: the last so many, or those that are kept. */
+/** The runs to play: this number of the last ones, or those that are kept. */
 export type Which = number | 'kept'
 const KEPT_MAX = 200
 

@@ -229,7 +229,7 @@ export default function Home(): ReactElement {
   )
 }
 
-/** So many pages of cards as one. All are asked for each time: also of the last ones the states change. */
+/** The first `pages` pages of cards as one. All are requested each time: the states on the last ones change as well. */
 async function firstCards(where: Pick<CardQuery, 'folder' | 'text' | 'order'>, pages: number): Promise<CardPage> {
   const asked = { ...where, ...(where.folder === DRAFTS ? { limit: 1 } : { limit: PAGE }) }
   const since = new Date().setHours(0, 0, 0, 0)

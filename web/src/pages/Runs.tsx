@@ -203,7 +203,7 @@ export default function Runs(): ReactElement {
   )
 }
 
-/** Of the time that the filter names, or of this day. */
+/** Request the numbers of runs in the time that the filter names, or in this day. */
 function timesOf(query: URLSearchParams, parts = PARTS): ReturnType<typeof api.runTimes> {
   const now = serverNow()
   const where = whereOf(query, now)

@@ -1,4 +1,4 @@
-// Settings as pages: a list of them at the side, in groups, with a search above. A number says how many a page has, a red one how
+// Settings as pages: a list of them at the side, in groups, with a search above. A number shows how many a page has, a red one how
 // many of them are broken. On a phone the list is a page of its own.
 
 import { useState, type ReactElement } from 'react'
@@ -39,7 +39,7 @@ interface Page {
   label: string
   icon: IconName
   group: string
-  /** What else it may be searched by. */
+  /** Other words that a search finds it by. */
   words: string
   show: () => ReactElement
   count?: number | undefined

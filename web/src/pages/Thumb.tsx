@@ -32,7 +32,7 @@ export const Thumb = memo(function Thumb({
 }: {
   doc: Document
   specs: ReadonlyMap<string, BlockSpec>
-  /** What each block did in the run that is shown. */
+  /** The state of each block in the run that is shown. */
   states?: Readonly<Record<string, string>>
 }): ReactElement {
   const boxes = Object.entries(doc.blocks)

@@ -1,4 +1,4 @@
-// What an agent asked a tool for: the arguments of the call, which the reply of the model has. Pure.
+// The arguments with which an agent called a tool, from the reply of the model. Pure.
 
 import type { Json, JsonObject } from '../api/schemas'
 import { isObject } from '../net/json'

@@ -146,7 +146,7 @@ export interface RunFold {
   version: number | null
   /** Node keys that failed and were not caught, in order. */
   failures: readonly string[]
-  /** Where the server died under the run. */
+  /** The places at which the server died during the run. */
   tears: readonly Tear[]
 }
 

@@ -13,7 +13,7 @@ export interface Chip {
 
 const SHORT = 16
 
-/** What all runs say of one block: the worst of it. Null if none of them came to it. */
+/** The worst result of one block in all runs. Null if none of them reached it. */
 export function chipOf(block: string, runs: readonly RunReplay[]): Chip | null {
   const ran = runs.filter((run) => run.blocks[block] !== undefined)
   if (!ran.length) return null

@@ -9,7 +9,7 @@ import { docStore } from './doc'
 const AFTER_MS = 1200
 
 interface BacktestState {
-  /** Of the document as it is now, or was until the last edit. */
+  /** The runs, played with the document as it is now, or was until the last edit. */
   runs: readonly RunReplay[]
   /** An edit came after `runs`. */
   old: boolean

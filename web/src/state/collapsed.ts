@@ -60,7 +60,7 @@ export function shownDocument(doc: Document): Document {
   return last.shown
 }
 
-/** What is selected inside is shown. */
+/** Expand the containers around the selected blocks. */
 export function expandAround(doc: Document): void {
   for (const id of uiStore.getState().selection.blocks)
     if (doc.blocks[id]) for (const container of chainOf(doc, id)) setCollapsed(doc, container, false)

@@ -83,7 +83,7 @@ export function showStep(n: number): void {
   uiStore.setState({ step: n, tab: 'output', runTab: 'output' })
 }
 
-/** Open the sheet of a block, or go on to that of another one. */
+/** Open the sheet of a block, or change to that of another one. */
 export function openSheet(id: string): void {
   uiStore.setState({ selection: { ...NOTHING, blocks: [id] }, sheet: id, step: null })
 }

@@ -60,7 +60,7 @@ async def run(client: httpx.AsyncClient, draft: Json, **body: Any) -> httpx.Resp
 
 
 async def events(engine: Engine, id: str) -> dict[str, Json]:
-    """What the journal has of the ends of blocks."""
+    """Return the data that the journal has of the ends of blocks."""
     found, _ = await engine.store.find_events(id, EventFilter(types=("node.succeeded",)))
     return {str(each.node): orjson.loads(each.data or b"{}") for each in found}
 

@@ -14,7 +14,7 @@ import { messageOf } from '../../ui/words'
 import type { Talk, Turn } from './talk'
 
 const EVERY_MS = 1000
-/** How far the clock of the server may be behind the estimate of it. */
+/** The maximum by which the estimate of the server's clock is ahead of it. */
 const CLOCK_MS = 1500
 
 export function Listen({

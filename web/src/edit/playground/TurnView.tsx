@@ -102,7 +102,7 @@ function calledIn(output: Json | undefined): string[] {
   return calls.flatMap((call) => (isObject(call) && typeof call.tool === 'string' ? [call.tool] : []))
 }
 
-/** What is being said, and what is waited for. */
+/** The answer that is being written, or a note that the run waits. */
 function Streaming(): ReactElement | null {
   const text = useStore(runStore, (s) => [...s.live.values()].at(-1) ?? '')
   const waits = useStore(runStore, (s) => s.view.waits.size)

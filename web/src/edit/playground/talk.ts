@@ -1,10 +1,10 @@
-// What was tried with a draft: one talk, or a list of events, kept in this browser over a reload. Pure but for the storage.
+// The trials of a draft: one talk, or a list of events, kept in this browser over a reload. Pure but for the storage.
 
 import type { DraftAddress, Json } from '../../api/schemas'
 
 export interface Turn {
   run: string
-  /** What was sent: the message of a chat, or the input. */
+  /** The message of a chat, or the input. */
   input: Json
   trigger: string
 }

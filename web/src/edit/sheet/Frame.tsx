@@ -1,4 +1,4 @@
-// What every sheet is: a window over the dimmed canvas, 64 px from the sides, that leaves its block above it and the Tape below
+// The frame of every sheet: a window over the dimmed canvas, 64 px from the sides, that leaves its block above it and the Tape below
 // it to be seen and used. Tab stays inside, Escape closes, the keyboard goes back to the block.
 
 import {
@@ -109,7 +109,7 @@ export function close(): void {
   uiStore.setState({ sheet: null })
 }
 
-/** Where the sheet lies: below the block if there is room, above the Tape always. */
+/** The place of the sheet: below the block if there is room, above the Tape always. */
 function usePlace(block: string): Place {
   const { doc, specs } = useFieldScope()
   const drawer = useStore(uiStore, (state) => state.drawer)

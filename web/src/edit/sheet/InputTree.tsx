@@ -29,7 +29,7 @@ const WRITABLE = /^[\p{L}\p{N}_$@][\p{L}\p{N}_$@-]*$/u
 export function InputTree({ id, onInsert }: { id: string; onInsert: (reference: string) => void }): ReactElement {
   const { doc, specs, run, env } = useFieldScope()
   const [query, setQuery] = useState('')
-  /** What is not as it is at first: groups are open, environment and variables and values in them are closed. */
+  /** The rows that were opened or closed. At first groups are open, environment and variables and values in them are closed. */
   const [turned, setTurned] = useState<ReadonlySet<string>>(new Set())
   const [active, setActive] = useState(0)
   const tree = useRef<HTMLDivElement>(null)

@@ -138,7 +138,7 @@ export function StepSheet({ id, mode, onTalk }: { id: string; mode: Mode; onTalk
   )
 }
 
-/** What must not be offered at all, unlike what is only not possible now. */
+/** The mark of a step that is never offered, unlike one that is only not possible now. */
 const NEVER = 'never'
 
 function useWhyNoStep(id: string, mode: Mode, edited: string | null): string | null {

@@ -1,4 +1,4 @@
-// One turn of a talk: what the model said, and each call as a row that unfolds to what was asked and what came back. The question
+// One turn of a talk: the text of the model, and each call as a row that unfolds to what was asked and what came back. The question
 // to a person stands where it was asked.
 
 import { useState, type ReactElement } from 'react'

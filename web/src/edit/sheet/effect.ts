@@ -1,4 +1,4 @@
-// What a block would do outside when it runs: the real method and address, as far as its settings and the values tell.
+// The request that a block would send when it runs: the real method and address, as far as its settings and the values show.
 
 import type { Json, JsonObject } from '../../api/schemas'
 import type { BlockSpec, Document } from '../../api/types'

@@ -1,4 +1,4 @@
-// What a block can read, as groups of values: the containers around it, the blocks before it by distance, environment names,
+// The values that a block can read, in groups: the containers around it, the blocks before it by distance, environment names,
 // variables. And the values of what it reads, for when it runs alone.
 
 import type { Json } from '../../api/schemas'
@@ -16,10 +16,10 @@ export interface InputGroup {
   title: string
   icon: IconName
   note: string
-  /** What the reference of the whole value is, without brackets; null: only its fields can be read. */
+  /** The reference of the whole value, without brackets; null: only its fields can be read. */
   ref: string | null
   value: Json | undefined
-  /** Of the scope of a container: how its references begin. */
+  /** The beginning of references to the scope of a container. */
   scope?: string
   /** Names without values: `${NAME}`. */
   names?: readonly string[]
@@ -146,7 +146,7 @@ function valueOfBlock(doc: Document, block: string, reader: string, values: Valu
   return shown?.known ? shown.value : undefined
 }
 
-/** What `<loop.…>` reads: undefined while the container has not begun. */
+/** The value that `<loop.…>` reads: undefined while the container has not begun. */
 function scopeOf(doc: Document, container: string, reader: string, values: Values | null): Json | undefined {
   if (!values) return undefined
   const here = parsePath(pathFor(values.view, doc, reader, values.iter)).find((part) => part.container === container)

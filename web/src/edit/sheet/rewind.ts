@@ -1,4 +1,4 @@
-// What is changed in a talk before another run continues it: the prompt, and results of calls or answers, by number of the step.
+// The changes to a talk before another run continues it: the prompt, and results of calls or answers, by number of the step.
 
 import { createStore } from 'zustand/vanilla'
 import type { Json } from '../../api/schemas'

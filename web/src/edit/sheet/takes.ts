@@ -1,4 +1,4 @@
-// What a block returned: attempts of the node that is shown and steps, and with what each can be compared.
+// The outputs of a block: attempts of the node that is shown and steps, and with what each can be compared.
 
 import { useMemo } from 'react'
 import { useStore } from 'zustand'
@@ -62,7 +62,7 @@ export interface Other {
   value: Json | undefined
 }
 
-/** What the output can be compared with, the nearest first. */
+/** The outputs that this one can be compared with, the nearest first. */
 export function useOthers(id: string, takes: readonly Take[], shown: Take | undefined): Other[] {
   const { doc } = useFieldScope()
   const view = useStore(runStore, (state) => state.view)

@@ -1,4 +1,4 @@
-// The steps of an agent as a talk: each call of the model is a turn, with what it said and the tools that it called.
+// The steps of an agent as a talk: each call of the model is a turn, with its text and the tools that it called.
 
 import { isObject } from '../../net/json'
 import type { Json, JsonObject } from '../../api/schemas'

@@ -146,7 +146,7 @@ export default function PublishDialog(): ReactElement {
   }
 }
 
-/** What each thing that stops is, to be ticked. */
+/** A box to tick for each thing that stops. */
 function Stops({
   stops,
   ticked,
@@ -228,7 +228,7 @@ interface Found {
   next: number | null
 }
 
-/** What is published under this name now. */
+/** The workflow that is published under this name now. */
 function useActive(name: string): Loaded<Found> {
   const later = useLater(name, 250)
   return useData(() => loadActive(later), [later])

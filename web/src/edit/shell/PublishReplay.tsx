@@ -149,7 +149,7 @@ function Row({ run, doc }: { run: RunReplay; doc: Document }): ReactElement {
   )
 }
 
-/** What the run did, and what it would do. */
+/** The recorded result of the run, and its result with the draft. */
 function Change({ run, doc }: { run: RunReplay; doc: Document }): ReactElement {
   const first = run.differences[0]
   const [before, now] = run.way

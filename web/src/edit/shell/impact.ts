@@ -1,14 +1,14 @@
-// What publishing would do, before it is done: what starts, what changes, and what stops. Pure.
+// The effects of publishing, before it is done: what starts, what changes, and what stops. Pure.
 
 import type { ScheduleView, WebhookView } from '../../api/schemas'
 import type { Block, Document } from '../../api/types'
 import { diffDocuments, isSame, type DocumentDiff } from '../../document/diff'
 import { isTrigger, nameOf, type Specs } from '../../document/document'
 
-/** What is stored under the name now. */
+/** The version that is active under the name now. */
 export interface Active {
   version: number
-  /** When it became the active one. */
+  /** The time at which it became the active one. */
   sinceMs: number
   document: Document
   webhooks: readonly WebhookView[]

@@ -20,7 +20,7 @@ interface FieldShellProps {
   /** JSON pointer into the document. `below`: findings of what is inside count too. */
   pointer?: string | undefined
   below?: boolean
-  /** It has no value (yet): if it is required, that is said without asking the server. undefined: not known. */
+  /** It has no value (yet): if it is required, that is shown without asking the server. undefined: not known. */
   empty?: boolean | undefined
   /** A reason of the form itself, beside what the server found. */
   error?: string | null | undefined
@@ -119,7 +119,7 @@ export function FieldShell({
   )
 }
 
-/** What the server last said of a required field counts until the field itself says otherwise. */
+/** The findings without `required` if the field has a value, and with it if a value is missing. */
 function withRequired(
   found: readonly Diagnostic[],
   pointer: string | undefined,

@@ -1,4 +1,4 @@
-// What a text reads in the run that is shown: one line below the field that has the focus. Grey when a block it reads was changed
+// The values of a text in the run that is shown: one line below the field that has the focus. Grey when a block it reads was changed
 // since that run.
 
 import { useMemo, type ReactElement } from 'react'

@@ -1,4 +1,4 @@
-// Where a tool comes from, in four tabs: a stored workflow, a block, an operation of a connector, an MCP server.
+// The sources of a tool, in four tabs: a stored workflow, a block, an operation of a connector, an MCP server.
 
 import { useState, type ReactElement } from 'react'
 import type { Json, JsonObject } from '../../api/schemas'

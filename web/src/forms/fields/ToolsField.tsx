@@ -13,7 +13,7 @@ import { ToolPicker } from './ToolPicker'
 import { asksWords, toolIcon, toolWords } from './tools'
 
 interface ToolsProps extends ControlProps {
-  /** What draws one field of a tool: `Field`, which draws this. */
+  /** The component for one field of a tool: `Field`, which draws this. */
   field: ComponentType<FieldProps>
 }
 

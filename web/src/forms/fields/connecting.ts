@@ -1,4 +1,4 @@
-// Which connections fit a block, and what a new one for it consists of.
+// The connections that fit a block, and the parts of a new one for it.
 
 import type { ConnectionSpec, ConnectionView, JsonObject } from '../../api/schemas'
 import type { ServiceAuth } from './kind'

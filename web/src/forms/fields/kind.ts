@@ -47,7 +47,7 @@ export interface Hint {
   language?: 'sql'
   when?: Record<string, readonly Json[]>
   advanced?: boolean
-  /** Of a connection: how its service is signed in to, and where that is. */
+  /** The way to sign in to the service of a connection, and its address. */
   auth?: ServiceAuth
   handles?: 'id' | 'items' | 'value'
   kind?: Kind

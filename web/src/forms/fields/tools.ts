@@ -18,7 +18,7 @@ export const KIND_WORDS: Record<ToolKind, string> = {
 
 /** Blocks that can be tools, beside connectors: `BLOCKS` of executor/blocks/types/agent/tools.py. */
 export const TOOL_BLOCKS = ['http', 'sql', 'function', 'email'] as const
-/** Of a connector, what the author fills in and never the model. */
+/** The fields of a connector that the author fills in and never the model. */
 const FIXED = new Set(['operation', 'credential', 'connection', 'base_url', 'pages_max', 'region', 'timeout_s'])
 const PLACE = /\{\{\s*([A-Za-z_][A-Za-z0-9_-]*)\s*\}\}/g
 
@@ -49,7 +49,7 @@ export function toolIcon(tool: JsonObject, specs: Specs): IconName {
   return iconOf(String(tool.block), specs.get(String(tool.block))?.icon)
 }
 
-/** When a person is asked, in two words for its row. */
+/** The condition under which a person is asked, in two words for its row. */
 export function asksWords(tool: JsonObject): string {
   const words: Record<string, string> = { always: 'asks first', write: 'asks before changes', if: 'asks if' }
   return words[String(tool.approve)] ?? ''
@@ -69,7 +69,7 @@ export function freshTool(tools: readonly JsonObject[], base: string): string {
   return freshId((name) => tools.some((tool) => tool.name === name), plain || 'tool')
 }
 
-/** The tool with other params: its arguments are the places in them. What was said of an argument stays. */
+/** The tool with other params: its arguments are the places in them. The description of an argument stays. */
 export function withParams(tool: JsonObject, params: JsonObject, specs: Specs): JsonObject {
   const block = String(tool.block)
   const next: JsonObject = { ...tool, params }
@@ -107,7 +107,7 @@ function placesIn(params: JsonObject): Map<string, string> {
   return found
 }
 
-/** What the service says of the field that the model fills in. */
+/** The schema of the service for the field that the model fills in. */
 function typeOfPlace(block: string, param: string, specs: Specs): JsonSchema {
   const part = block.startsWith('connector.') ? specs.get(block)?.params.properties?.[param] : undefined
   if (!part) return { type: 'string' }

@@ -13,7 +13,7 @@ interface Placed {
 
 /** About eight columns; rows are cut before they are wider. */
 const ROW_W = 2176
-/** What is only a little wider stays in one row. */
+/** A layout narrower than this stays in one row, even if it is a little wider than `ROW_W`. */
 const WRAP_FROM = 2720
 /** Room for the edge that leads back to the beginning of the next row. */
 const ROW_GAP = GAP_Y + 48
@@ -36,7 +36,7 @@ export function wrapped(boxes: readonly Placed[], links: readonly Link[]): { x: 
   return out
 }
 
-/** Where rows begin: columns that one edge alone leads to, over which no box reaches. */
+/** The beginnings of rows: columns that one edge alone leads to, over which no box reaches. */
 function rowStarts(boxes: readonly Placed[], links: readonly Link[]): number[] {
   const columns = [...new Set(boxes.map((box) => box.x))].sort((a, b) => a - b)
   const cuts = columns.filter((x) => {

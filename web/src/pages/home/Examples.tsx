@@ -18,7 +18,7 @@ import { Tile } from './Tile'
 import { sentenceOf } from './words'
 
 const ROW = 4
-/** The block that says most about an example gives it its picture. */
+/** The block that describes an example best gives it its picture. */
 const TELLING = [
   'agent',
   'chat_trigger',

@@ -1,4 +1,4 @@
-// What waits for a person comes first, as tickets that are answered in place: the stub has the buttons and the deadline, and
+// Questions that wait for a person come first, as tickets that are answered in place: the stub has the buttons and the deadline, and
 // slides off when the answer is recorded. A question with fields that must be filled in is answered on its own page.
 
 import { useState, type ReactElement } from 'react'

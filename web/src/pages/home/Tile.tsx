@@ -12,7 +12,7 @@ import { barsText, heightOf, type Pill } from './words'
 
 export interface TileProps {
   name: string
-  /** Where a click leads, or what it does. */
+  /** The address that a click opens, or its action. */
   to: string | (() => void)
   doc: Document | null
   specs: ReadonlyMap<string, BlockSpec>

@@ -23,7 +23,7 @@ type Specs = ReadonlyMap<string, BlockSpec>
 
 interface ItemProps {
   specs: Specs
-  /** Why nothing can be changed. */
+  /** The reason why nothing can be changed. */
   why: string | null
   onChange: () => void
 }
@@ -147,7 +147,7 @@ function onceOpen(id: string, then: () => void): void {
   })
 }
 
-/** Why a published workflow keeps its name. */
+/** The reason why a published workflow keeps its name. */
 const FIXED = 'Its links, schedules and runs have this name. Publish a copy under another name, then delete this one.'
 
 const runsOf = (name: string): string => `/runs?workflow=${encodeURIComponent(name)}`

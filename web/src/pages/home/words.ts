@@ -1,4 +1,4 @@
-// What a card says of a workflow: one sentence, what starts it next, and how its last runs went.
+// The texts on the card of a workflow: one sentence, its next start, and the results of its last runs.
 
 import type { Card, ShortRun } from '../../api/schemas'
 import type { Document } from '../../api/types'
@@ -40,7 +40,7 @@ const PAGES: readonly [type: string, icon: IconName, words: string][] = [
 
 const TODAY_MAX = 1000
 
-/** What starts it next. */
+/** The next start. */
 export function startOf(card: Pick<Card, 'next_ms' | 'today'>, doc: Document, now: number): [IconName, string] {
   if (card.next_ms !== null) return ['schedule', `Next ${momentOf(Math.max(card.next_ms, now), now)}`]
   const today = card.today ? `, ${card.today}${card.today >= TODAY_MAX ? '+' : ''} today` : ''

@@ -29,7 +29,7 @@ export const LoomCard = memo(function LoomCard({
   total: BlockTotal | undefined
   /** Ascending, in milliseconds. */
   times: readonly number[]
-  /** Of a block that chooses: how many runs left by each of its handles. */
+  /** The number of runs that left a block that chooses by each of its handles. */
   split: readonly { title: string; runs: number }[]
   cells: readonly Cell[]
   onOpen: (run: LoomRun) => void
@@ -82,7 +82,7 @@ export const LoomCard = memo(function LoomCard({
   )
 })
 
-/** Which way the runs went: the most frequent ones, in ink and lighter. */
+/** The ways that the runs took: the most frequent ones, in ink and lighter. */
 function Split({ split, width }: { split: readonly { title: string; runs: number }[]; width: number }): ReactElement {
   const all = Math.max(
     1,

@@ -1,4 +1,4 @@
-// Where blocks stand in the picture of all runs: as in the editor, with more room below each for its figures; and the bundles of
+// The places of blocks in the picture of all runs: as in the editor, with more room below each for its figures; and the bundles of
 // threads between them. Pure.
 
 import type { Block, Document, Point } from '../../api/types'
@@ -10,7 +10,7 @@ import { outline, shapeOf, type Shape } from '../../geometry/silhouette'
 const TALL = 1.7
 export const CARD = 100
 const PITCH = 1.55
-/** Of the thread in the middle of a bundle; those outside turn wider. */
+/** The radius of the thread in the middle of a bundle; those outside turn wider. */
 const RADIUS = 34
 
 export interface Place {
@@ -22,7 +22,7 @@ export interface Place {
   w: number
   h: number
   outline: string
-  /** Where cells of iterations may stand; null for what is no container. */
+  /** The area for cells of iterations; null for a block that is no container. */
   grid: { x: number; y: number; w: number; h: number } | null
 }
 
@@ -134,7 +134,7 @@ export function threads(bundle: Bundle, count: number, skip: number, all: number
   return path
 }
 
-/** How thick a bundle is. */
+/** The thickness of a bundle. */
 export const thickness = (all: number): number => Math.max(1, all) * PITCH
 
 /** The frame around all. */

@@ -75,13 +75,13 @@ export function totalsOf(loom: Loom, between: readonly [number, number] | null =
   return totals
 }
 
-/** How long the runs took, from their creation to their end, ascending. */
+/** The durations of the runs, from their creation to their end, ascending. */
 export const runTimes = (runs: readonly LoomRun[]): number[] =>
   runs.flatMap((run) => (run.finished_at_ms ? [run.finished_at_ms - run.created_at_ms] : [])).sort((a, b) => a - b)
 
 const THREADS_MAX = 40
 
-/** How many runs one thread stands for: a round number, so that the thickest edge has at most 40 threads. */
+/** The number of runs that one thread stands for: a round number, so that the thickest edge has at most 40 threads. */
 export function runsPerThread(most: number): number {
   for (let unit = 1; ; unit *= 10) {
     for (const step of [1, 2, 3, 5]) if (most / (unit * step) <= THREADS_MAX) return unit * step
@@ -96,7 +96,7 @@ export function quantile(values: readonly number[], part: number): number {
   return values[Math.min(values.length - 1, Math.floor(values.length * part))] ?? 0
 }
 
-/** How many values are in each of `bins` equal parts of the logarithm of the time: some take a millisecond, some a day. */
+/** The number of values in each of `bins` equal parts of the logarithm of the time: some take a millisecond, some a day. */
 export function distribution(times: readonly number[], bins: number): { counts: number[]; median: number } {
   const counts = new Array<number>(bins).fill(0)
   const low = Math.log1p(times[0] ?? 0)

@@ -1,4 +1,4 @@
-// What can be done with the chosen runs. What does not fit them stays, and says why.
+// The actions for the chosen runs. An action that does not fit them stays, and shows why.
 
 import { useState, type ReactElement } from 'react'
 import { api } from '../../net/api'
@@ -21,7 +21,7 @@ export function Bulk({
   onDone,
 }: {
   runs: readonly RunSummary[]
-  /** How many the list has. */
+  /** The number of runs in the list. */
   shown: number
   onAll: () => void
   onNone: () => void

@@ -13,7 +13,7 @@ export function Filter({
 }: {
   names: readonly string[]
   failed: ReadonlyMap<string, number>
-  /** How many of how many. */
+  /** The number of runs found, of all of them, and the time of the query. */
   found: string
 }): ReactElement {
   const { query } = useLocation()

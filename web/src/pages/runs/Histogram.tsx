@@ -1,4 +1,4 @@
-// How many runs were created when: bars of the ended ones, the failed in red above. A brush narrows the list to a part of the time.
+// The numbers of runs by their creation: bars of the ended ones, the failed in red above. A brush narrows the list to a part of the time.
 
 import { useRef, useState, type PointerEvent, type ReactElement } from 'react'
 import type { RunTimes } from '../../api/schemas'

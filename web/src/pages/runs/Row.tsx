@@ -21,7 +21,7 @@ export function Row({
 }: {
   run: RunSummary
   lost: boolean
-  /** What was searched for, which is marked. */
+  /** The text that was searched for, which is marked. */
   text: string
   /** The longest duration of the list. */
   longest: number

@@ -1,4 +1,4 @@
-// Which runs are asked for, as the address has it: tokens of the filter, saved views, and the question to the server.
+// The filter of runs in the address: its tokens, saved views, and the query to the server.
 
 import type { RunQuery } from '../../net/api'
 import type { RunStatus } from '../../api/types'
@@ -7,7 +7,7 @@ import { dateTime } from '../../ui/time'
 import { shortId } from '../../ui/words'
 
 export const STATUSES: readonly RunStatus[] = ['running', 'waiting', 'queued', 'succeeded', 'failed', 'cancelled']
-/** What an address may have of a filter. */
+/** The parameters of a filter in an address. */
 export const PARAMS = ['status', 'workflow', 'draft', 'parent', 'since', 'until', 'text'] as const
 export type Param = (typeof PARAMS)[number]
 
@@ -25,7 +25,7 @@ export interface Token {
   value: string
 }
 
-/** When a named time began; a number is itself. */
+/** The beginning of a named time; a number is itself. */
 export function sinceOf(text: string | null, now: number): number | undefined {
   if (!text) return undefined
   if (text === 'today') return new Date(now).setHours(0, 0, 0, 0)
@@ -56,7 +56,7 @@ const moment = (value: string): string => (/^\d{1,15}$/.test(value) ? dateTime(N
 const isStatus = (value: string | null): value is RunStatus => (STATUSES as readonly (string | null)[]).includes(value)
 const wordIn = (value: string): string => (isStatus(value) ? wordOf(value) : value)
 
-/** The question to the server. Runs that need attention are open ones: which of them, their waits tell. */
+/** The query to the server. Runs that need attention are open ones: their waits show which of them. */
 export function whereOf(query: URLSearchParams, now: number): RunQuery {
   const status = query.get('status')
   const [workflow, draft, parent, text] = (['workflow', 'draft', 'parent', 'text'] as const).map((name) =>
@@ -86,7 +86,7 @@ export interface Choice {
 
 const MOST = 6
 
-/** What the typed words may mean, the likeliest first. `failed`: blocks at which runs of the list failed. */
+/** The possible meanings of the typed words, the likeliest first. `failed`: blocks at which runs of the list failed. */
 export function choicesOf(typed: string, names: readonly string[], failed: ReadonlyMap<string, number>): Choice[] {
   const asked = typed.trim().toLowerCase()
   const has = (text: string): boolean => text.toLowerCase().includes(asked)

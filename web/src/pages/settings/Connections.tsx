@@ -147,7 +147,7 @@ interface RowProps {
   onDelete: () => void
 }
 
-/** One connection: what its last use says of it, and, unfolded, where it may be sent and what uses it. */
+/** One connection: the result of its last use, and, unfolded, where it may be sent and what uses it. */
 function Row({ connection, isAdmin, onConnect, onEdit, onDelete }: RowProps): ReactElement {
   const { name, kind, provider, state, problem, hosts, last_used_at_ms: used } = connection
   const [open, setOpen] = useState(false)

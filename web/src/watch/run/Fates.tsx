@@ -1,4 +1,4 @@
-// What a run that continues with another definition would do with each block: what runs comes first.
+// The effect on each block if a run continues with another definition: blocks that run come first.
 
 import type { ReactElement } from 'react'
 import type { BlockFate, Continuation } from '../../api/schemas'

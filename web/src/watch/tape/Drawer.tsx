@@ -44,14 +44,14 @@ const PANE_FIRST = 260
 const TIMED_MS = 1000
 const TRACE_HEAD = 40
 const TRACE_ROW = 24
-/** So many lanes have room until the height is set by hand. */
+/** The least and the largest number of lanes that have room, until the height is set by hand. */
 const LANES_LEAST = 3
 const LANES_FIRST = 9
 
 export default function Drawer({ mode = 'edit' }: { mode?: 'edit' | 'run' }): ReactElement {
   useRunKeys()
   const [asked, setAxis] = useState<Axis | null>(null)
-  // What took no time has an order alone.
+  // A run that took no time has an order alone.
   const took = useStore(runStore, (s) => (s.timeline.log.at(-1)?.at_ms ?? 0) - (s.timeline.log[0]?.at_ms ?? 0))
   const axis = asked ?? (took >= TIMED_MS ? 'time' : 'order')
   const open = useStore(uiStore, (s) => s.drawer)
@@ -223,7 +223,7 @@ function Title(): ReactElement {
   )
 }
 
-/** How much of a run that was opened is here. */
+/** The part of an opened run that is loaded. */
 function LoadingText(): ReactElement | null {
   const loading = useStore(runStore, isLoading)
   const all = useStore(runStore, (s) => s.meta?.seq ?? 0)
@@ -237,7 +237,7 @@ function LoadingText(): ReactElement | null {
   )
 }
 
-/** Where the cursor follows the run. It says Live only while nothing that happens is missing. */
+/** The switch by which the cursor follows the run. It shows Live only while nothing that happens is missing. */
 function Follow(): ReactElement {
   const follows = useStore(runStore, (s) => s.cursor === 'live')
   const over = useStore(runStore, (s) => isEnded(s.head.status))

@@ -1,4 +1,4 @@
-// What is under the pointer on the Tape: a card above it, with block, time, attempt, and the value before and after.
+// The event under the pointer on the Tape: a card above it, with block, time, attempt, and the value before and after.
 
 import type { ReactElement, ReactNode } from 'react'
 import { useStore } from 'zustand'
@@ -86,7 +86,7 @@ export function SpanFacts({ span }: { span: Span }): ReactElement {
   )
 }
 
-/** Where the server died. */
+/** The facts about a place at which the server died. */
 export function TearFacts({ tear }: { tear: Tear }): ReactElement {
   const { kept, again } = takenOver(runStore.getState().timeline, tear.seq)
   const steps = kept === 1 ? '1 finished step was' : `${kept} finished steps were`

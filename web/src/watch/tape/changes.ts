@@ -1,4 +1,4 @@
-// What an event changed: a variable before and after it, or the output of a block, beside that of the iteration before. And what
+// The change of an event: a variable before and after it, or the output of a block, beside that of the iteration before. And what
 // a recovery found finished.
 
 import type { Json } from '../../api/schemas'

@@ -1,4 +1,4 @@
-// Two runs side by side: another one is loaded beside the one that is shown, and the server says where they part.
+// Two runs side by side: another one is loaded beside the one that is shown, and the server returns where they part.
 
 import { createStore } from 'zustand/vanilla'
 import { api } from '../../net/api'
@@ -48,7 +48,7 @@ export async function compareWith(id: string | null): Promise<void> {
   }
 }
 
-/** How many events both begin with. */
+/** The number of events that both begin with, in each of them. */
 export function sharedEvents(diff: RunDiff, a: readonly WireEvent[], b: readonly WireEvent[]): [number, number] {
   if (!diff.diverged) return [a.length, b.length]
   return [(diff.diverged.a?.seq ?? a.length + 1) - 1, (diff.diverged.b?.seq ?? b.length + 1) - 1]
@@ -89,7 +89,7 @@ function wordsOf(node: NodeDiff, doc: Document | null): Pick<Difference, 'name' 
 /** `/amount` as `.amount`. */
 const pointed = (pointer: string): string => pointer.replaceAll('/', '.')
 
-/** The rows of the comparison: what, before, now. A row that says nothing about either is left out. */
+/** The rows of the comparison: what, before, now. A row with no value for either is left out. */
 export function futuresOf(
   before: RunFold,
   now: RunFold,
@@ -129,7 +129,7 @@ function costOf(steps: readonly StepState[]): string {
   return priced.length ? costText(priced.reduce((sum, step) => sum + step.cost!, 0)) : ''
 }
 
-/** Where the first block went that went elsewhere in the other run. */
+/** The branch that `view` took at the first block whose branch differs in the two runs. */
 function branchOf(view: RunFold, before: RunFold, now: RunFold, doc: Document | null): string {
   for (const node of before.nodes.values()) {
     const other = now.nodes.get(node.key)

@@ -7,7 +7,7 @@ import { timeScale } from './timeScale'
 
 export const LEFT = 168
 const RIGHT = 24
-/** Where the threads part, and the spans after that begin. */
+/** The width in which the threads part; the spans after that begin at its end. */
 export const PARTING = 84
 const ROWS_MAX = 3
 const SHARED_LEAST = 0.16
@@ -16,7 +16,7 @@ const TIMED_MS = 1000
 
 export interface Thread {
   log: readonly WireEvent[]
-  /** So many events are those of the other one too; the others are later than `parted`, in Unix ms. */
+  /** The number of events that the other one has too; the others are later than `parted`, in Unix ms. */
   split: number
   parted: number
   /** x of each event. */
@@ -61,12 +61,12 @@ export function futuresOnAxis(a: Side, b: Side, width: number): Futures {
   return { width, splitX, shared: rowsOf(b).shared, before: thread(a), now: thread(b) }
 }
 
-/** When a run went its own way: what a fork took over keeps the times of the run it began as. */
+/** The time at which a run parted from the other: events that a fork took over keep the times of the run it began as. */
 export function partedAt({ view, log, split }: Pick<Side, 'view' | 'log' | 'split'>): number {
   return Math.max(log[split]?.at_ms ?? log.at(-1)?.at_ms ?? 0, view.forkedFrom?.at ?? 0)
 }
 
-/** Where an event after the split lies, from 0 to 1: by the time since then, idle stretches cut; of what took no time, by order. */
+/** The place of an event after the split, from 0 to 1: by the time since then, idle stretches cut; if it took no time, by order. */
 function placeOf(a: Side, b: Side, after: number): (side: Side, i: number) => number {
   const since = (side: Side, i: number): number => Math.max(0, side.log[i]!.at_ms - partedAt(side))
   const times = [a, b].flatMap((side) => side.log.slice(side.split).map((_, i) => since(side, side.split + i)))

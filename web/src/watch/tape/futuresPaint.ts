@@ -19,9 +19,9 @@ const AXIS = 24
 export interface FuturesPicture {
   futures: Futures
   difference: Difference | null
-  /** What the two are called at their ends. */
+  /** The names of the two at their ends. */
   names: { before: string; now: string }
-  /** Where the playhead is in the run of now. */
+  /** The place of the playhead in the run of now. */
   seq: number
   only: 'before' | 'both' | 'now'
   height: number
@@ -141,7 +141,7 @@ function span(ctx: CanvasRenderingContext2D, thread: Thread, each: Span, y: numb
   ctx.globalAlpha = alpha
   ctx.strokeStyle = colour
   ctx.lineWidth = 1
-  // What has no end yet is dashed.
+  // A span with no end yet is dashed.
   ctx.setLineDash(each.to === null ? [4, 3] : [])
   ctx.stroke()
   ctx.setLineDash([])

@@ -1,5 +1,5 @@
 // The lanes of a run: its main line, each container with its iterations or branches, each block with steps with its turns and
-// tools. Pure: what is in them are stretches between two events, and the Tape says where an event lies.
+// tools. Pure: what is in them are stretches between two events, and the Tape gives the place of an event.
 
 import type { Document } from '../../api/types'
 import { nameOf } from '../../document/document'
@@ -121,7 +121,7 @@ function attemptsOf(node: NodeState, name: string): Span[] {
   if (node.status === 'skipped') return []
   const end = node.finishedAt === null ? null : node.lastSeq
   if (!node.attempts.length) return [spanOf(node, node.firstSeq, end, name)]
-  // What its steps did has lanes of its own: here the block is one stretch.
+  // Its steps have lanes of their own: here the block is one stretch.
   if (node.steps.length) return [{ ...spanOf(node, node.firstSeq, end, name), whole: true }]
   const spans: Span[] = []
   for (const [i, attempt] of node.attempts.entries()) {

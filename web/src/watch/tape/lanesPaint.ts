@@ -21,7 +21,7 @@ const LABEL_EVERY = 132
 const TICK_PITCH = 6
 const TEAR_STEP = 12
 
-/** Which part of the axis is seen: `zoom` 1 is all of it, `pan` in pixels of what is drawn. */
+/** The part of the axis that is seen: `zoom` 1 is all of it, `pan` in pixels of what is drawn. */
 export interface Window {
   zoom: number
   pan: number
@@ -39,7 +39,7 @@ export interface LanesPicture {
   /** Pixels that the lanes are scrolled down. */
   top: number
   seq: number
-  /** What the flag of the playhead says. */
+  /** The text of the flag of the playhead. */
   flag: string
   hover: Span | null
   block: string | null
@@ -53,7 +53,7 @@ export const toScreen = (p: Pick<LanesPicture, 'gutter' | 'window'>, x: number):
 export const toLayout = (p: Pick<LanesPicture, 'gutter' | 'window'>, x: number): number =>
   (x - p.gutter + p.window.pan) / p.window.zoom
 
-/** Where a span lies; a short one is still seen. */
+/** The place of a span; a short one is still seen. */
 export function boxOf(p: Pick<LanesPicture, 'gutter' | 'window' | 'layout'>, span: Span): [number, number] {
   const x = toScreen(p, xOf(p.layout, span.from))
   const end = toScreen(p, span.to === null ? p.layout.end : xOf(p.layout, span.to))
@@ -181,7 +181,7 @@ function textOf(p: LanesPicture, each: Span): string {
   return each.wait && from && to ? `${each.label}, ${durationText(to.at_ms - from.at_ms)}` : each.label
 }
 
-/** Where the axis leaves out a stretch of what lies between two places. */
+/** The places at which the axis leaves out a stretch between two places. */
 function breaksOf(p: LanesPicture, from: number, to: number): number[] {
   return p.layout.breaks
     .map((gap) => [toScreen(p, gap.from), toScreen(p, gap.to)] as const)
@@ -212,7 +212,7 @@ function cut(ctx: CanvasRenderingContext2D, x: number, y: number, ground: string
   ctx.stroke()
 }
 
-/** What is later than the playhead is pale. */
+/** Draw everything later than the playhead pale. */
 function later(ctx: CanvasRenderingContext2D, p: LanesPicture, c: Colours): void {
   const x = Math.max(p.gutter, headX(p))
   ctx.globalAlpha = 0.68
@@ -311,7 +311,7 @@ function playhead(ctx: CanvasRenderingContext2D, p: LanesPicture, c: Colours): v
   ctx.fillText(p.flag, left + w / 2, 9)
 }
 
-/** What is under a point: a tear, or a span. */
+/** The tear or the span under a point. */
 export function hit(p: LanesPicture, x: number, y: number): { tear: Tear } | { span: Span } | null {
   const torn = p.tears.find((each) => Math.abs(tearX(p, each) - x) < 6)
   if (torn) return { tear: torn }

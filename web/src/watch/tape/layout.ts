@@ -28,7 +28,7 @@ export interface Bar {
   last: number
 }
 
-/** An idle stretch, in pixels: its middle and its ends. `label` false: too many of them to say how long each is. */
+/** An idle stretch, in pixels: its middle and its ends. `label` false: too many of them to show how long each is. */
 export interface Break {
   x: number
   from: number
@@ -42,7 +42,7 @@ export interface TapeLayout {
   width: number
   /** x of each event, by seq - 1. Never falls. */
   xs: Float64Array
-  /** Where the present of the run is: not left of the last event. */
+  /** The place of the present of the run: not left of the last event. */
   end: number
   bars: readonly Bar[] | null
   breaks: readonly Break[]

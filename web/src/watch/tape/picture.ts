@@ -9,7 +9,7 @@ export interface Picture {
   paint: (ctx: CanvasRenderingContext2D) => void
 }
 
-/** What is on the Tape, or null. */
+/** The picture on the Tape, or null. */
 export const pictureStore = createStore<{ now: Picture | null }>(() => ({ now: null }))
 
 /** Show that this can be saved, until the returned function is called. */

@@ -1,4 +1,4 @@
-// The Tape as a slider: its keys, and what it says to a screen reader. The strip and the lanes share it.
+// The Tape as a slider: its keys, and its text for a screen reader. The strip and the lanes share it.
 
 import type { KeyboardEvent } from 'react'
 import { useStore } from 'zustand'

@@ -1,4 +1,4 @@
-// What a painter needs of the page: how wide it is, and the colours of the theme.
+// The facts of the page that a painter needs: its width, and the colours of the theme.
 
 import { useEffect, useState, type RefObject } from 'react'
 import { useStore } from 'zustand'

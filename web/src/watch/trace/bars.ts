@@ -11,14 +11,14 @@ export interface Segment {
   width: number
   tone: Tone
   thin: boolean
-  /** Where the axis leaves out a stretch of it: there the bar is drawn with a break. */
+  /** The places at which the axis leaves out a stretch of it: there the bar is drawn with a break. */
   breaks: readonly number[]
 }
 
 /** A break stands near the end of what is left out. */
 export const BREAK_AT = 0.8
 
-/** Where the axis leaves out a part of this stretch, from 0 to 1. */
+/** The places at which the axis leaves out a part of this stretch, from 0 to 1. */
 export function breaksIn(scale: TimeScale, from: number, to: number): number[] {
   return scale.gaps
     .filter((gap) => Math.min(gap.to, to) - Math.max(gap.from, from) > (gap.to - gap.from) / 2)

@@ -1,4 +1,4 @@
-"""Edit, then go on: a run is continued with another definition, and what is unchanged is not run again."""
+"""Edit, then continue: a run is continued with another definition, and what is unchanged is not run again."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ async def test_a_variable_counts_as_it_is_when_the_block_starts(tmp_path: Path) 
 
 
 async def test_the_run_before_may_have_taken_over_itself(tmp_path: Path) -> None:
-    """What it did not come to again is found in the run before it."""
+    """Work that it did not reach again is found in the run before it."""
     step = Step()
     async with engine_on(tmp_path / "weft.db", step) as engine:
         one = (await engine.submit(chain("a", "b", "c"))).run
@@ -232,7 +232,7 @@ async def test_it_is_the_same_on_postgresql(postgres: str) -> None:
 
 
 async def test_what_is_taken_over_is_bounded_for_each_append(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What becomes ready after that starts once it is on disk."""
+    """A node that becomes ready after that starts once it is on disk."""
     monkeypatch.setattr("executor.kernel.run.loop.INLINE_BATCH_MAX", 2)
     step = Step()
     async with engine_on(tmp_path / "weft.db", step) as engine:
@@ -253,7 +253,7 @@ async def test_what_is_taken_over_is_bounded_for_each_append(tmp_path: Path, mon
 
 
 async def test_a_block_runs_again_if_what_it_reads_changed_while_it_ran(tmp_path: Path) -> None:
-    """It may have read either value: the journal does not say when it did."""
+    """It may have read either value: the journal does not record when it did."""
     step = Step()
     put = {"type": "variables", "params": {"assign": [{"name": "v", "value": 1}]}}
     blocks: Json = {"slow": {"type": "step", "params": {"value": "<variable.v>"}}, "a": {"type": "step"}, "put": put}

@@ -37,7 +37,7 @@ async def test_another_result_of_a_tool_is_what_the_agent_goes_by(tmp_path: Path
         view = await settled(engine, forked.run)
         assert (view.status, len(await model.calls())) == ("succeeded", 3)
         assert "70" in outputs(view)["a"]["content"] and "70" not in outputs(source)["a"]["content"]
-        # What was taken over is no usage of this run, and its first difference is the result.
+        # Reused work is no usage of this run, and its first difference is the result.
         finished = [r for r in await engine.store.read_events(view.id) if r.type == "step.finished"]
         payers = [orjson.loads(r.data or b"{}").get("from_run") for r in finished]
         assert payers == [source.id, source.id, None]
