@@ -76,7 +76,7 @@ def status_error(method: str, answer: Answer, now_ms: int) -> BlockError:
     retryable = answer.status >= 500 or answer.status in _RETRYABLE
     retry_after = answer.headers.get("retry-after")
     body, encoding = decoded(answer)
-    shown = "" if encoding in ("none", "base64") else f": {' '.join(render(_said(body)).split())[:_BODY_SHOWN]}"
+    shown = "" if encoding in ("none", "base64") else f": {_begin(_said(body))}"
     import httpx  # loaded already, by the client
 
     where = httpx.URL(answer.url).copy_with(query=None)
@@ -91,6 +91,13 @@ def status_error(method: str, answer: Answer, now_ms: int) -> BlockError:
         # 408, 425, 429 and "come later" are about a request that was not looked at.
         uncertain=answer.status >= 500 and not (answer.status == 503 and retry_after is not None),
     )
+
+
+def _begin(body: Any) -> str:
+    """Return the beginning of a body on one line. Secrets go first: one that is written over several lines could not be
+    found on one."""
+    text = render(body)[:_ASIDE_BYTES]
+    return " ".join((without_secrets(text) if is_bound() else text).split())[:_BODY_SHOWN]
 
 
 def _said(body: Any) -> Any:

@@ -313,6 +313,7 @@ CHANGES: dict[str, Change] = {
     "store the first version otherwise": _to(workflows.put_workflow, "new", b"2", "h2", NOW),
     "store what was deleted": _to(workflows.put_workflow, "gone", b"1", "h1", NOW),
     "activate": _to(workflows.activate_workflow, "idle", 1, NOW),
+    "put a workflow into a folder": _to(workflows.put_in_folder, "idle", "Shop"),
     "delete a workflow": _to(workflows.delete_workflow, "idle"),
     "create a run of the workflow": _to(runs.create_run, new_run("idles", NOW, "idle")),
     "change a schedule": _to(schedules.put_schedule, replace(SCHEDULE, cron="1 * * * *", updated_at_ms=NOW)),
