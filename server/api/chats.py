@@ -191,9 +191,7 @@ async def answer(call: Call, name: str, token: str, conversation: str, n: str) -
 )
 async def stop(call: Call, name: str, token: str, conversation: str, n: str) -> Response:
     """Cancel the run of a message. Its cleanup runs as for any cancelled run."""
-    if is_cross_site(call.request.headers):
-        raise CrossSite()
-    await call.follow_link(call.engine.chats.find(name, token))
+    await _typed(call, name, token)
     number = _number(n) or 0
     await call.engine.chats.stop(name, token, conversation, number)
     return Json(ChatSent(number), 202)

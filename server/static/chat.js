@@ -163,7 +163,7 @@ box.addEventListener("keydown", (event) => {
 stop.addEventListener("click", async () => {
   stop.disabled = true;
   const last = lastAnswer();
-  if (isOpen(last)) await post(`${here}/${last.dataset.n}/stop`, {});
+  if (isOpen(last)) await post(`${here}/${last.dataset.n}/stop`, { n: last.dataset.n });
   stop.disabled = false;
   box.focus();
 });

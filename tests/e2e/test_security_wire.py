@@ -43,10 +43,13 @@ PUBLIC = {
     "/api/resume/{token}",
     "/approvals",
     "/usage",
+    "/loom/{id}",
     "/callbacks/{token}",
     "/chat/{name}/{token}",
     "/chat/{name}/{token}/{conversation}",
+    "/chat/{name}/{token}/{conversation}/{n}/answer",
     "/chat/{name}/{token}/{conversation}/{n}/events",
+    "/chat/{name}/{token}/{conversation}/{n}/stop",
     "/demo/echo",
     "/forms/{name}/{token}",
     "/healthz",
@@ -202,6 +205,8 @@ def test_json_as_plain_text_is_refused(server: SyncServerProcess, names: dict[st
         "/resume/{token}": 422,
         "/forms/{name}/{token}": 404,
         "/chat/{name}/{token}/{conversation}": 404,
+        "/chat/{name}/{token}/{conversation}/{n}/answer": 404,
+        "/chat/{name}/{token}/{conversation}/{n}/stop": 404,
     }  # the names are of no form
     assert form.status_code == of_pages.get(route.path, 415)
 

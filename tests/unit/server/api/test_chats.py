@@ -222,9 +222,10 @@ async def test_an_answer_can_be_stopped(client: httpx.AsyncClient) -> None:
     place = f"{await store(client, shop({'type': 'approval', 'params': {'title': 'May it?'}}))}/{TALK}"
     await say(client, place, "Hi", 1)
     await turns(client, place, "waiting")
-    across = await client.post(f"{place}/1/stop", headers={"sec-fetch-site": "cross-site"})
+    across = await client.post(f"{place}/1/stop", data={"n": "1"}, headers={"sec-fetch-site": "cross-site"})
     assert across.status_code == 403
-    assert (await client.post(f"{place}/1/stop")).status_code == 202
+    assert (await client.post(f"{place}/1/stop")).status_code == 415
+    assert (await client.post(f"{place}/1/stop", data={"n": "1"})).status_code == 202
     [turn] = await turns(client, place, "stopped")
     assert turn["answer"] is None and "This answer was stopped" in (await client.get(place)).text
     assert (await say(client, place, "More", 2)).status_code == 202
