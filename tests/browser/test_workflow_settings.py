@@ -20,6 +20,7 @@ def test_who_hears_of_failures_and_what_is_kept(editor: Editor) -> None:
     editor.at("add-settings.alerts.email").click()
     address = editor.at("field-settings.alerts.email.0")
     address.fill("ops")
+    editor.at("field-settings.alerts.waiting_s").focus()  # red comes once the list was left
     alerts = editor.page.get_by_role("group", name="Email")
     expect(alerts).to_contain_text("must be an email address.")
     address.fill("ops@example.org")
