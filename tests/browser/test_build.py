@@ -209,9 +209,9 @@ def test_check_09_a_whole_workflow_by_keyboard(editor: Editor) -> None:
     editor.press("Alt+ArrowRight")
     here = editor.selected()[0]
     editor.press("Enter")
-    editor.has_focus("[data-inspector]")
+    editor.has_focus("[data-testid=step-sheet]")
     expect(editor.at("field-value")).to_be_visible()
-    for _ in range(20):
+    for _ in range(40):
         if editor.page.evaluate("document.activeElement?.dataset.testid") == "field-value":
             break
         editor.press("Tab")

@@ -170,6 +170,7 @@ def set_a_heartbeat(editor: Editor) -> None:
     expect(editor.at("field-function")).to_have_value('"flow.load"')
     heartbeat = editor.at("field-policy.heartbeat_timeout_ms")
     heartbeat.fill("50")
+    editor.at("field-function").focus()  # red comes once a field was left
     expect(heartbeat).to_have_attribute("aria-invalid", "true")  # at least 100
     editor.at("unit-policy.heartbeat_timeout_ms").select_option("seconds")
     heartbeat.fill("5")

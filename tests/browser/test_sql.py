@@ -27,5 +27,6 @@ def test_a_query_is_written_in_its_own_language(editor: Editor) -> None:
     assert len({keyword.evaluate(colour), comment.evaluate(colour), text.evaluate(colour)}) == 3
     text.press("ControlOrMeta+a")
     editor.page.keyboard.insert_text("SELECT <start.id>")
+    editor.at("field-database").focus()  # what is new is shown once the field was left
     expect(editor.page.get_by_text("The query contains the reference <start.id>.").first).to_be_visible()
     assert editor.doc()["blocks"]["totals"]["params"]["query"] == "SELECT <start.id>"

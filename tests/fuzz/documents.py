@@ -156,6 +156,8 @@ class _Builder:
         )
         if kind not in CONTAINERS:
             block |= scene.some(output_schema=(*SCHEMAS, None))
+        if kind == "set" and scene.chance(1):
+            block["pin"] = {"output": scene.value()}
         if not scene.around:  # an empty container is an error
             block |= {"enabled": False} if scene.chance(1) else scene.some(enabled=(True,))
         if scene.chance(9 if kind in CACHED else 6):

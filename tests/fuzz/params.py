@@ -222,12 +222,16 @@ def _of_model(s: Scene) -> Document:
 
 
 def agent(s: Scene) -> Made:
-    fetch = {"name": "fetch", "block": s.pick("http", "email"), "params": {"url": "http://127.0.0.1:9/{{id}}"}}
+    fetch = s.pick(
+        {"name": "fetch", "block": "http", "params": {"url": "http://127.0.0.1:9/{{id}}"}},
+        {"name": "fetch", "block": "email", "params": {"to": "a@example.org", "subject": "about {{id}}"}},
+    )
     about = s.some(
         description=("d", s.text()),
         arguments=({"properties": {"id": {"type": "integer"}}},),
         max_calls=(1, 5),
         on_lost=("ask", "retry"),
+        by=(["chat"], ["role:approver"]),
     )
     plain = s.pick("always", "never", "write")
     asking = s.pick({}, {"approve": plain}, {"approve": "if", "approve_if": s.expression()})
@@ -345,6 +349,8 @@ def approval(s: Scene) -> Made:
     actions = params.get("actions", ["approve", "reject"])
     if s.chance(6):
         params["on_expire"] = s.pick("fail", "continue", "skip", *actions)
+    if actions and s.chance(4):
+        params["outcomes"] = {actions[0]: s.pick("It continues.", f"Pays <{s.head()}>.")}
     failing = [action for action in actions if action != params.get("on_expire")]
     if failing and s.chance(4):
         params["fail_on"] = failing[-1:]
