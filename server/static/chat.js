@@ -70,6 +70,8 @@ function open(answer) {
       asked = waits; // it may be a question to the visitor: the server's page shows it
       return void load();
     }
+    if (answer.dataset.state !== "waiting") again(); // the page was made just before the run waited: its question may be missing
+    answer.dataset.state = "waiting";
     if (log.querySelector(".question")) answer.hidden = true;
     else write(WORDS.waiting, "waiting");
     said.textContent = log.querySelector(".question h2")?.textContent ?? WORDS.waiting;
