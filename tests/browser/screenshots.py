@@ -256,17 +256,17 @@ def far(editor: Editor, world: World) -> None:
     editor.page.locator(".canvas").wait_for()
     editor.page.wait_for_timeout(1500)
     editor.press("1")
+    expect(editor.at("weave")).to_be_visible()
+    editor.page.wait_for_timeout(1500)
 
 
 def failed_run(editor: Editor, world: World) -> None:
     editor.open_run(world.failed)
 
 
-def offline(editor: Editor, world: World) -> None:
-    editor.open_run(world.asked)
-    editor.has_status("ask", "waiting")
-    editor.page.context.set_offline(True)
-    expect(editor.at("connection")).to_have_attribute("data-mode", "offline")
+def json_view(editor: Editor, world: World) -> None:
+    editor.open(example("expense-approval"), "?view=json")
+    expect(editor.at("json-editor").locator(".cm-content")).to_be_visible()
 
 
 STATES: tuple[Callable[[Editor, World], None], ...] = (
@@ -285,7 +285,7 @@ STATES: tuple[Callable[[Editor, World], None], ...] = (
     approvals,
     far,
     failed_run,
-    offline,
+    json_view,
 )
 
 
