@@ -181,6 +181,7 @@ class TestArranging:
         editor.show_blocks()
         line = editor.edge("start", "a").locator(".edge__hit")
         item = editor.page.locator(".palette").get_by_role("button", name="Function").first
+        box_of(line)  # the canvas moves aside for the palette
         item.drag_to(line, force=True)
         expect(editor.block("function")).to_be_attached()
         expect(editor.edge("start", "function")).to_be_attached()

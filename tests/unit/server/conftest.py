@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -124,6 +125,7 @@ def started(client: httpx.AsyncClient) -> Callable[..., Any]:
 @pytest.fixture
 def weft(app: Starlette, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
     """Runs a command in a thread: it has an event loop of its own, the server has that of the test."""
+    import_module("server.cli.upkeep")  # it takes run_async by its name, so it is loaded before that is replaced
     loops: list[asyncio.AbstractEventLoop] = []
 
     def in_loop(work: Coroutine[Any, Any, Any]) -> Any:
