@@ -216,8 +216,9 @@ async def continuation(call: Call, id: str, query: ContinuationQuery) -> Continu
     """Changes nothing. `fate` of each block: kept, maybe (it runs where its input comes out otherwise), again or new.
     `effect` write: it changes something outside. `calls`: finished calls of a block that had not ended, which are not
     made, or paid, again."""
-    version = int(query.version) if query.version.isdecimal() else query.version
-    target = Target(None, query.draft) if query.draft is not None else Target(version)  # type: ignore[arg-type]  # the pattern
+    version: int | Literal["active", "draft"]
+    version = "active" if query.version == "active" else "draft" if query.version == "draft" else int(query.version)
+    target = Target(version) if query.draft is None else Target(None, query.draft)
     return await call.engine.lifecycle.preview_go_on(id, target, query.start)
 
 

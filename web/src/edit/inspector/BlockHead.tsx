@@ -6,7 +6,7 @@ import { dispatch } from '../../state/doc'
 import { chainOf, kindOf, nameOf, routeTitle } from '../../document/document'
 import { runStore } from '../../state/live'
 import { pathFor, parsePath, scopesAt, shownStatus, statusAt, type NodeState } from '../../run'
-import { openSheet, setIter, uiStore } from '../../state/ui'
+import { openSheet, uiStore } from '../../state/ui'
 import { isWritable, normalize } from '../../refs/parse'
 import { refName, RESERVED } from '../../refs/scope'
 import { Button } from '../../ui/Button'
@@ -16,6 +16,7 @@ import { CommitInput } from '../../forms/fields/rows'
 import { useFieldScope } from '../../forms/fields/scope'
 import { durationText, roughly } from '../../ui/time'
 import { useClock } from '../../ui/useClock'
+import { ScopeButtons } from './ScopeButtons'
 
 export function BlockHead({
   id,
@@ -99,26 +100,7 @@ function RunFacts({ id, node }: { id: string; node: NodeState | undefined }): Re
             {nameOf(doc, container)} <b>{scopes.length ? index + 1 : 0}</b> of {scopes.length}
             {scopes.length > 1 ? (
               <span className="facts__step">
-                <Button
-                  kind="bare"
-                  icon="back"
-                  iconOnly
-                  why={index === 0 ? `This is the first ${word}` : null}
-                  onClick={() => setIter(container, index - 1)}
-                >{`Previous ${word}`}</Button>
-                <Button
-                  kind="bare"
-                  icon="chevron"
-                  iconOnly
-                  why={
-                    index >= scopes.length - 1
-                      ? `This is the last ${word}`
-                      : scopes[index + 1]
-                        ? null
-                        : `The next ${word} has not started`
-                  }
-                  onClick={() => setIter(container, index + 1)}
-                >{`Next ${word}`}</Button>
+                <ScopeButtons container={container} index={index} scopes={scopes} word={word} />
               </span>
             ) : null}
           </Fact>

@@ -11,6 +11,7 @@ import { Button } from '../../ui/Button'
 import { toneOf, wordOf } from '../../ui/status'
 import { Plate } from '../../canvas/plate'
 import { useFieldScope } from '../../forms/fields/scope'
+import { ScopeButtons } from '../inspector/ScopeButtons'
 import { close } from './Frame'
 
 export function Head({
@@ -77,29 +78,11 @@ function Iterations({ id }: { id: string }): ReactElement {
               role="group"
               aria-label={`${word} of ${nameOf(doc, container)}`}
             >
-              <Button
-                kind="bare"
-                icon="back"
-                iconOnly
-                why={index <= 0 ? `This is the first ${word}` : null}
-                onClick={() => setIter(container, index - 1)}
-              >{`Previous ${word}`}</Button>
-              <b data-testid={`sheet-iter-${container}`}>
-                {nameOf(doc, container)} {index + 1} of {scopes.length}
-              </b>
-              <Button
-                kind="bare"
-                icon="chevron"
-                iconOnly
-                why={
-                  index >= scopes.length - 1
-                    ? `This is the last ${word}`
-                    : scopes[index + 1]
-                      ? null
-                      : `The next ${word} has not started`
-                }
-                onClick={() => setIter(container, index + 1)}
-              >{`Next ${word}`}</Button>
+              <ScopeButtons container={container} index={index} scopes={scopes} word={word}>
+                <b data-testid={`sheet-iter-${container}`}>
+                  {nameOf(doc, container)} {index + 1} of {scopes.length}
+                </b>
+              </ScopeButtons>
             </span>
           )
         })}
