@@ -131,6 +131,8 @@ def _kind(
         case inspect.LiteralType():
             allowed = _literals(written)
             return {"enum": allowed}, lambda text: _one_of(name, text, allowed)
+        case inspect.StrType(pattern=str(pattern)):
+            return {"type": "string", "pattern": pattern}, lambda text: _matching(name, text, pattern)
         case inspect.StrType():
             return {"type": "string"}, str
         case _:
@@ -141,6 +143,12 @@ def _literals(written: Any) -> list[str]:
     """The texts in the order in which they are written; msgspec sorts them."""
     found = [one for part in get_args(written) for one in ([part] if isinstance(part, str) else _literals(part))]
     return list(dict.fromkeys(found))
+
+
+def _matching(name: str, text: str, pattern: str) -> str:
+    if re.fullmatch(pattern, text) is None:
+        raise BadRequest(f"The query parameter {name} must match {pattern}")
+    return text
 
 
 def _integer(name: str, text: str, minimum: int, maximum: int) -> int:

@@ -137,7 +137,7 @@ def test_settings_are_pages_with_a_list_that_is_searched(editor: Editor, page: P
     editor.api.post("/api/workflows", {"document": WITH_WEBHOOK, "name": "hooked"})
     page.goto("/settings")
     side = page.get_by_role("navigation", name="Settings")
-    expect(side.get_by_role("link", name="Webhooks 1")).to_be_visible()
+    expect(side.get_by_role("link", name=re.compile(r"^Webhooks [1-9]"))).to_be_visible()
     side.get_by_label("Find a setting").fill("openapi")
     expect(side.get_by_role("link")).to_have_text(["Connectors", "About"])
     side.get_by_role("link", name="About").click()

@@ -75,11 +75,21 @@ def one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("one_by_one")
-async def test_it_is_answered_at_once_with_its_progress(tmp_path: Path) -> None:
+async def test_it_is_answered_at_once_with_its_progress(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async with at(db_path=str(tmp_path / "weft.db")) as (engine, client):
         await make_runs(engine)
         would = await begin(client, dry_run=True)
         would_go = (await until(client, would["job"]["id"], is_over))["counts"]
+        seen, delete = asyncio.Event(), engine.store.delete_runs
+
+        async def after_a_look(*args: Any) -> Any:
+            if part_is_deleted.is_set():
+                await seen.wait()
+            part_is_deleted.set()
+            return await delete(*args)
+
+        part_is_deleted = asyncio.Event()
+        monkeypatch.setattr(engine.store, "delete_runs", after_a_look)
         begun = await begin(client)
         id = begun["job"]["id"]
         assert begun["created"] and begun["job"]["state"] == "running" and begun["job"]["counts"]["runs"] < RUNS
@@ -87,6 +97,7 @@ async def test_it_is_answered_at_once_with_its_progress(tmp_path: Path) -> None:
         assert part["counts"]["runs"] < RUNS and part["state"] == "running"
         again = await begin(client, older_than_s=99, keep=3)
         assert not again["created"] and again["job"]["id"] == id and again["job"]["keep"] == 0
+        seen.set()
         done = await until(client, id, is_over)
         assert done["state"] == "done" and done["counts"] == {**would_go, "dry_run": False}
         assert done["counts"]["runs"] == RUNS

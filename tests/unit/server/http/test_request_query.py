@@ -21,6 +21,7 @@ class Everything(Struct, frozen=True):
     start: Annotated[str, Meta(description="Where.", extra_json_schema={"minLength": 2})] | None = field(
         default=None, name="from"
     )
+    version: Annotated[str, Meta(pattern="^([1-9][0-9]?|draft)$")] = "draft"
 
 
 class Needed(Struct, frozen=True):
@@ -33,8 +34,8 @@ def test_what_is_absent_or_empty_has_its_default() -> None:
 
 
 def test_values_are_read_by_their_names_in_the_query() -> None:
-    query = QueryParams("limit=10&after=7&kind=a&wait=1.5&whole=Yes&from=send")
-    assert read_query(query, Everything) == Everything(10, 7, "a", 1.5, True, "send")
+    query = QueryParams("limit=10&after=7&kind=a&wait=1.5&whole=Yes&from=send&version=12")
+    assert read_query(query, Everything) == Everything(10, 7, "a", 1.5, True, "send", "12")
 
 
 def test_a_length_of_time_is_cut() -> None:
@@ -54,6 +55,8 @@ def test_a_length_of_time_is_cut() -> None:
         ("wait=-1", "wait must be a number of seconds from 0 to 60"),
         ("wait=nan", "wait must be a number of seconds"),
         ("whole=maybe", "whole must be 1 or 0"),
+        ("version=%D9%A1", "version must match"),
+        ("version=1%0A", "version must match"),
     ],
 )
 def test_what_does_not_fit_is_refused_with_its_bounds(query: str, message: str) -> None:
@@ -76,8 +79,17 @@ def test_the_description_has_the_same_bounds() -> None:
         "wait": {"type": "number", "minimum": 0},
         "whole": {"enum": list(FLAGS)},
         "from": {"type": "string", "minLength": 2},
+        "version": {"type": "string", "pattern": "^([1-9][0-9]?|draft)$"},
     }
-    assert [parameter.description for parameter in parameters_of(Everything)] == ["How many.", "", "", "", "", "Where."]
+    assert [parameter.description for parameter in parameters_of(Everything)] == [
+        "How many.",
+        "",
+        "",
+        "",
+        "",
+        "Where.",
+        "",
+    ]
     assert [parameter.required for parameter in parameters_of(Needed)] == [True]
 
 
