@@ -80,3 +80,29 @@ def test_a_workflow_without_runs_says_so(servers: Servers, contexts: Contexts) -
     page = contexts(server.url).page()
     page.goto("/loom/orders")
     expect(page.get_by_text("No runs yet")).to_be_visible()
+
+
+def test_switches_choose_the_time_and_one_run_or_all(servers: Servers, contexts: Contexts) -> None:
+    server = servers()
+    api = Api(server.url)
+    api.post("/api/workflows", {"document": DOC})
+    runs = [api.post("/api/workflows/orders/runs?wait=20", {"input": {"lines": [-1]}})["run"] for _ in range(2)]
+    made = api.get(f"/api/runs/{runs[0]}")["created_at_ms"]
+    page = contexts(server.url).page()
+    page.goto("/loom/orders")
+    time = page.get_by_role("group", name="Time")
+    expect(page.locator(".loom__brushed")).to_have_text("The last 2 runs")
+    time.get_by_role("button", name="24 h").click()
+    expect(page.locator(".loom__brushed")).to_have_text("The last 24 hours, 2 runs")
+    with page.expect_request(lambda request: "/loom?since=" in request.url) as asked:
+        time.get_by_role("button", name="1 h", exact=True).press("Enter")
+    assert 0 < made - int(asked.value.url.rpartition("since=")[2]) <= 3_600_000  # the runs were made before it
+    expect(page.locator(".loom__brushed")).to_have_text("The last hour, 2 runs")
+    expect(page).to_have_url(re.compile(r"time=1h"))
+    shown = page.get_by_role("navigation", name="Runs shown")
+    expect(shown.get_by_role("link", name="All runs")).to_have_attribute("aria-current", "page")
+    time.get_by_role("button", name="1,000 runs").click()
+    shown.get_by_role("link", name="One run").click()
+    expect(page).to_have_url(re.compile(f"/runs/{runs[-1]}"))
+    shown.get_by_role("link", name="All runs").click()
+    expect(page.locator('[data-block="line"]')).to_contain_text("2 runs, 2 failed")

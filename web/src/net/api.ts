@@ -96,7 +96,7 @@ export const api = {
   versions: (name: string, limit: number) =>
     get(`/api/workflows/${enc(name)}/versions${query({ limit })}`, answer(is.VersionPage)),
   /** The states of each block in each of the last runs. */
-  loom: (name: string) => get(`/api/workflows/${enc(name)}/loom`, answer(is.Loom)),
+  loom: (name: string, since?: number) => get(`/api/workflows/${enc(name)}/loom${query({ since })}`, answer(is.Loom)),
   lastInputs: async (name: string): Promise<Json[]> =>
     (await get(`/api/workflows/${enc(name)}/inputs`, answer(is.InputList))).inputs,
 

@@ -11,13 +11,15 @@ import { placed } from '../state/placed'
 import { Ago } from '../ui/Ago'
 import { Button } from '../ui/Button'
 import { EmptyState } from '../ui/EmptyState'
-import { Link, navigate } from '../ui/navigation'
+import { Link, navigate, setQuery, useLocation } from '../ui/navigation'
 import { Status } from '../ui/status'
 import type { RunStatus } from '../api/types'
 import { useData } from '../ui/useData'
 import { useReadOnly } from '../ui/rights'
 import { shortId } from '../ui/words'
+import { serverNow } from '../net/clock'
 import { Histogram, type Brush } from './loom/Histogram'
+import { OneOrAll } from './loom/OneOrAll'
 import { Picture } from './loom/Picture'
 import { isOpen, totalsOf } from './loom/totals'
 import { ListState, Stale, usePolled } from './parts'
@@ -25,6 +27,14 @@ import './pages.css'
 import './loom/loom.css'
 
 const EVERY_MS = 3000
+const HOUR = 3_600_000
+/** The times whose runs are drawn, at most 1,000 of them; without one, the last 1,000 runs. */
+const SPANS: readonly (readonly [id: string, label: string, words: string, ms: number | null])[] = [
+  ['1h', '1 h', 'The last hour', HOUR],
+  ['24h', '24 h', 'The last 24 hours', 24 * HOUR],
+  ['7d', '7 d', 'The last 7 days', 168 * HOUR],
+  ['all', '1,000 runs', '', null],
+]
 const LISTED = 50
 /** Requests at the same time when many runs are run again. */
 const AT_ONCE = 4
@@ -34,7 +44,14 @@ export default function Loom({ id: workflow }: { id: string }): ReactElement {
     const [version] = await Promise.all([api.workflow(workflow), loadSpecs()])
     return placed(version.document, specsStore.getState().specs)
   }, [workflow])
-  const loom = usePolled(() => api.loom(workflow), [workflow], EVERY_MS)
+  const { query } = useLocation()
+  const span = SPANS.find(([id]) => id === query.get('time')) ?? SPANS.at(-1)!
+  const [spanId, , , back] = span
+  const loom = usePolled(
+    () => api.loom(workflow, back === null ? undefined : serverNow() - back),
+    [workflow, spanId],
+    EVERY_MS,
+  )
   const { reload } = loom
   const partial = loom.value !== null && !loom.value.complete
   useEffect(() => {
@@ -58,12 +75,13 @@ export default function Loom({ id: workflow }: { id: string }): ReactElement {
             <h1 className="loom__title">{workflow}</h1>
           </>
         }
+        right={<OneOrAll workflow={workflow} run={loom.value?.runs.at(-1)?.id ?? null} />}
       />
       <main className="loom__main">
         <Stale data={loom} />
         {stored.value && loom.value ? (
-          loom.value.runs.length || !loom.value.complete ? (
-            <Woven doc={stored.value} loom={loom.value} workflow={workflow} />
+          loom.value.runs.length || !loom.value.complete || back !== null ? (
+            <Woven key={spanId} doc={stored.value} loom={loom.value} workflow={workflow} span={span} />
           ) : (
             <EmptyState icon="play" title="No runs yet">
               <p>Run the workflow, and its runs are drawn here as threads.</p>
@@ -79,7 +97,17 @@ export default function Loom({ id: workflow }: { id: string }): ReactElement {
   )
 }
 
-function Woven({ doc, loom, workflow }: { doc: Document; loom: LoomAnswer; workflow: string }): ReactElement {
+function Woven({
+  doc,
+  loom,
+  workflow,
+  span,
+}: {
+  doc: Document
+  loom: LoomAnswer
+  workflow: string
+  span: (typeof SPANS)[number]
+}): ReactElement {
   const [brush, setBrush] = useState<Brush>(null)
   const [chosen, setChosen] = useState<string | null>(null)
   const specs = specsStore.getState().specs
@@ -98,7 +126,9 @@ function Woven({ doc, loom, workflow }: { doc: Document; loom: LoomAnswer; workf
             </Button>
           </span>
         ) : (
-          <span className="loom__brushed">{`The last ${loom.runs.length.toLocaleString('en')} runs`}</span>
+          <span className="loom__brushed">
+            {span[2] ? `${span[2]}, ${countOf(loom.runs.length)}` : `The last ${countOf(loom.runs.length)}`}
+          </span>
         )}
         {loom.complete ? null : <span role="status">Reading more runs</span>}
         <span className="loom__legend">
@@ -123,10 +153,26 @@ function Woven({ doc, loom, workflow }: { doc: Document; loom: LoomAnswer; workf
           onClose={() => setChosen(null)}
         />
       ) : null}
+      <div className="loom__span">
+        <div className="loomswitch" role="group" aria-label="Time">
+          {SPANS.map(([id, label]) => (
+            <button
+              key={id}
+              type="button"
+              aria-pressed={id === span[0]}
+              onClick={() => setQuery({ time: id === 'all' ? null : id })}
+            >
+              {label}
+            </button>
+          ))}
+        </div>
+      </div>
       <Histogram runs={loom.runs} brush={brush} onBrush={setBrush} />
     </>
   )
 }
+
+const countOf = (runs: number): string => `${runs.toLocaleString('en')} ${runs === 1 ? 'run' : 'runs'}`
 
 function leftBy(doc: Document, exit: string): string {
   const cut = exit.lastIndexOf(' ')

@@ -22,6 +22,7 @@ import { Button } from '../ui/Button'
 import { EmptyState } from '../ui/EmptyState'
 import { Splitter } from '../ui/Splitter'
 import { wordOf } from '../ui/status'
+import { OneOrAll } from './loom/OneOrAll'
 import { RunHead } from './run/RunHead'
 import { RunNotices } from './run/RunNotices'
 import { useFamily } from './run/useFamily'
@@ -93,6 +94,11 @@ export default function Run({ id }: { id: string }): ReactElement {
             <Link className="run__crumb" to={`/runs?workflow=${encodeURIComponent(meta.workflow)}`}>
               {meta.workflow}
             </Link>
+          ) : null
+        }
+        right={
+          meta && meta.version !== null && !narrow ? (
+            <OneOrAll workflow={meta.workflow} run={meta.id} here="one" />
           ) : null
         }
       />
