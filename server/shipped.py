@@ -5,7 +5,9 @@ a wheel.
 from __future__ import annotations
 
 from functools import cache
+from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 PACKAGE = Path(__file__).parent
 
@@ -15,9 +17,9 @@ def examples_folder(package: Path = PACKAGE) -> Path:
     return inside if inside.is_dir() else package.parent / "examples"
 
 
-def examples_package() -> str:
-    """Return the name by which Python imports the examples."""
-    return "server.examples" if (PACKAGE / "examples").is_dir() else "examples"
+def example(module: str) -> Any:
+    """Return a module of the examples, such as `fleet.run`."""
+    return import_module(f"{'server.examples' if (PACKAGE / 'examples').is_dir() else 'examples'}.{module}")
 
 
 @cache

@@ -28,14 +28,14 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef
 BLOCKS = (ast.If, ast.For, ast.AsyncFor, ast.While, ast.With, ast.AsyncWith, ast.Try, ast.Match)
 RECORDS = ("Struct", "NamedTuple", "Protocol", "TypedDict", "Enum", "Exception")  # what they hold is their purpose
 BOUNDS = {
-    "files": 540,
-    "lines": 91_600,
+    "files": 532,
+    "lines": 91_010,
     "longest file that is not generated": 520,
     f"functions over {SHORT} lines": 0,
     "modules in circles": 0,
     "circles of the rooms of executor": 0,
     "circles of the rooms of server": 0,
-    "lines of executor.kernel.store": 10_360,
+    "lines of executor.kernel.store": 10_351,
     "lines of executor.kernel.run": 6_450,
     "lines of executor.kernel.core": 2_845,
     "lines of executor.kernel.values": 3_101,

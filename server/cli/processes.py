@@ -7,7 +7,6 @@ import socket
 import sys
 from collections.abc import Mapping
 from contextlib import ExitStack
-from importlib import import_module
 from pathlib import Path
 from threading import Thread
 from typing import Any
@@ -15,7 +14,7 @@ from typing import Any
 import click
 
 from server.cli.common import BAD_ARGUMENTS, OK, Refused, call, check_variables, counted, run_async, show
-from server.shipped import examples_package
+from server.shipped import example
 from server.variables import SettingsError
 
 REFUSED = 2  # a process does not start with these settings
@@ -77,7 +76,6 @@ def serve(open_browser: bool, no_worker: bool, dev_model: bool, build_python: bo
     It prints a link that signs a browser in. The first start makes a token for programs, which `weft token` prints.
     """
     from server.build_python import built_beside
-    from server.dev_model import NotStarted, running
     from server.process import serve as run_server
     from server.settings import load_settings
 
@@ -85,11 +83,11 @@ def serve(open_browser: bool, no_worker: bool, dev_model: bool, build_python: bo
     with ExitStack() as stack:
         try:
             if dev_model and not environ.get("WEFT_MODEL_DEV"):
-                environ["WEFT_MODEL_DEV"] = stack.enter_context(running())
+                environ["WEFT_MODEL_DEV"] = stack.enter_context(example("dev_model").running())
             settings = load_settings(environ)
             if build_python:
                 stack.enter_context(built_beside())
-        except (SettingsError, NotStarted) as error:
+        except SettingsError as error:
             click.echo(f"Error: {error}", err=True)
             return REFUSED
         return run_server(settings, show=show_in_browser if open_browser else None, work=not no_worker)
@@ -206,31 +204,28 @@ def dev_model(port: int, script: Path | None, until_eof: bool) -> None:
 
     The format of the script is in docs/howto/agents.md.
     """
-    from server.dev_model.app import HOST, build_server
-    from server.dev_model.script import of_examples, read_script
-
+    app, scripts = example("dev_model.app"), example("dev_model.script")
     try:
-        read = of_examples() if script is None else read_script(script.read_bytes())
+        read = scripts.of_examples() if script is None else scripts.read_script(script.read_bytes())
     except OSError as error:
         raise Refused(f"{script}: {error.strerror}") from None
     except ValueError as error:
         raise Refused(f"{script}: {error}") from None
-
     listening = socket.socket()
     try:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listening.bind((HOST, port))
+        listening.bind((app.HOST, port))
         listening.listen()  # from here on clients can connect, and wait until it serves
     except OSError as error:
         listening.close()
         raise Refused(f"{error}", "Another program may use the port: choose one with --port.") from None
-    url = f"http://{HOST}:{listening.getsockname()[1]}/v1"
+    url = f"http://{app.HOST}:{listening.getsockname()[1]}/v1"
     click.echo(f"dev-model: {url}\nStart the server with: WEFT_MODEL_DEV={url} weft serve")
     sys.stdout.flush()
     if until_eof:
         Thread(target=_end_with_stdin, daemon=True).start()
     try:
-        build_server(read).run(sockets=[listening])
+        app.build_server(read).run(sockets=[listening])
     except KeyboardInterrupt:
         pass
     finally:
@@ -260,10 +255,9 @@ def demo(fleet: bool, servers: int, workers: int, runs_per_s: float, port: int) 
     """
     import subprocess
 
-    fleet_of = f"{examples_package()}.fleet"
-    missing = import_module(f"{fleet_of}.database").ProgramsMissing
+    missing = example("fleet.database").ProgramsMissing
     try:
-        import_module(f"{fleet_of}.run").show(servers, workers, runs_per_s, port, click.echo)
+        example("fleet.run").show(servers, workers, runs_per_s, port, click.echo)
     except missing as error:
         raise Refused(f"{error}") from None
     except subprocess.CalledProcessError as error:

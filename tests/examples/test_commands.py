@@ -10,9 +10,9 @@ from pathlib import Path
 import click
 import pytest
 
+from examples.dev_model.script import read_script
 from executor.blocks.connectors.document import read
 from server.cli import weft
-from server.dev_model.script import read_script
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), ROOT / "examples" / "README.md"])

@@ -11,8 +11,8 @@ from typing import Any
 import httpx
 import msgspec
 
-from server.dev_model.app import HOST, build_server
-from server.dev_model.script import read_script
+from examples.dev_model.app import HOST, build_server
+from examples.dev_model.script import read_script
 
 
 class DevModel:

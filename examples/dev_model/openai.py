@@ -6,8 +6,8 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from server.dev_model.files import Seen, cut, of_url
-from server.dev_model.script import Answer, Asked, Failure
+from .files import Seen, cut, of_url
+from .script import Answer, Asked, Failure
 
 PATHS = ("/v1/chat/completions", "/chat/completions")
 _CHUNK = 12  # characters in a piece of a stream

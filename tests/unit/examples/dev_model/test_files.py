@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from server.dev_model.anthropic import read as read_anthropic
-from server.dev_model.files import cut, of_base64, of_url
-from server.dev_model.openai import read as read_openai
-from server.dev_model.script import Answer, Player, read_script
+from examples.dev_model.anthropic import read as read_anthropic
+from examples.dev_model.files import cut, of_base64, of_url
+from examples.dev_model.openai import read as read_openai
+from examples.dev_model.script import Answer, Player, read_script
 
 PNG = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x40\0\0\0\x30\x08\x02\0\0\0"
 GIF = b"GIF89a\x03\0\x02\0"

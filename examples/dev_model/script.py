@@ -9,9 +9,10 @@ from typing import Any, Final
 import msgspec
 from msgspec import Struct
 
-from server.dev_model.example import example
-from server.dev_model.files import Seen
 from server.shipped import examples_folder
+
+from .example import example
+from .files import Seen
 
 _PLACE: Final = re.compile(r"\{\{(last|tool|files)\}\}")
 CHARS_PER_TOKEN: Final = 4

@@ -16,10 +16,10 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from server.dev_model import anthropic, openai
-from server.dev_model.files import cut
-from server.dev_model.oauth import OAuth
-from server.dev_model.script import Answer, Asked, Failure, Player, Script
+from . import anthropic, openai
+from .files import cut
+from .oauth import OAuth
+from .script import Answer, Asked, Failure, Player, Script
 
 HOST: Final = "127.0.0.1"
 CALLS_KEPT: Final = 1000

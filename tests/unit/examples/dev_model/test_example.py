@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
+from examples.dev_model.example import example, text_for
 from executor.kernel.values.schema import violations
-from server.dev_model.example import example, text_for
 
 Json = dict[str, Any]
 PATTERNS = (

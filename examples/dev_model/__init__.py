@@ -10,23 +10,22 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
+from server.variables import SettingsError
+
 GRACE_S: Final = 5
-
-
-class NotStarted(Exception):
-    """The process ended before it listened; its message is on stderr."""
 
 
 @contextmanager
 def running() -> Iterator[str]:
-    """Yield its address. It ends with the block, and with this process however that ends. Raises NotStarted."""
+    """Yield its address. It ends with the block, and with this process however that ends. Raises
+    SettingsError: it ended before it listened; its message is on stderr."""
     command = [sys.executable, "-m", "server", "dev-model", "--port", "0", "--until-eof"]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:  # noqa: S603
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdin is not None and process.stdout is not None
         try:
             line = process.stdout.readline()
             if not line.startswith("dev-model: "):
-                raise NotStarted("the scripted model (weft dev-model) did not start")
+                raise SettingsError("the scripted model (weft dev-model) did not start")
             yield line.removeprefix("dev-model: ").strip()
         finally:
             process.stdin.close()

@@ -6,8 +6,8 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from server.dev_model.files import Seen, cut, of_base64
-from server.dev_model.script import Answer, Asked, Failure
+from .files import Seen, cut, of_base64
+from .script import Answer, Asked, Failure
 
 PATHS = ("/v1/messages",)
 _CHUNK = 12

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from server.dev_model.example import example
-from server.dev_model.script import Answer, Asked, Failure, Player, read_script
+from examples.dev_model.example import example
+from examples.dev_model.script import Answer, Asked, Failure, Player, read_script
 
 
 def asked(**more: Any) -> Asked:
