@@ -354,8 +354,8 @@ def _list(value: Any) -> list[Any]:
 
 
 def text_for(pattern: str, n: int = 0, least: int = 0) -> str:
-    """Variant `n` of a text that matches, with at least so many characters if the pattern permits it. A text that
-    cannot be made, for look-around and the like, is the plainest one."""
+    """Variant `n` of a text that matches, with at least `least` characters if the pattern permits it. Where none can be
+    made, as for a look-around, it is the plainest text."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of the parser, about future syntax
         try:

@@ -50,7 +50,7 @@ class Failure(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Tokens(Struct, frozen=True, forbid_unknown_fields=True):
-    """The token counts of a reply. A count that is None is one token per four characters."""
+    """The token counts of a reply. Without a count it is one token per four characters."""
 
     input_tokens: int | None = None
     output_tokens: int | None = None
