@@ -8,6 +8,7 @@ from msgspec import Meta, Struct
 
 from executor.blocks.vault.connection import Connection, Kind, Provider
 from executor.blocks.vault.oauth import KnownProvider, known_providers
+from executor.service.topics.connection_tests import ConnectionTest
 from executor.service.topics.connections import ConnectionView, SignIn
 from executor.service.topics.secrets import EnvUse
 from executor.service.views import view_of
@@ -18,7 +19,8 @@ class ConnectionSpec(Struct, frozen=True, forbid_unknown_fields=True):
     """`hosts`: where it may be sent to. `secret`: the API key, the token, the password of `username`, or the secret of
     the OAuth client. `where`, `name` and `prefix`: where an API key goes. The rest is about an OAuth 2 provider:
     `client_auth`: whether the client's secret goes in the body or in the header of a request for a token; `parameters`:
-    more of them for `authorize_url`; `pkce`: false for a provider without it."""
+    more of them for `authorize_url`; `pkce`: false for a provider without it. `check_url`: what a test of it requests,
+    where no service on its hosts has a sign-in check: it answers only with the credential."""
 
     kind: Kind
     hosts: tuple[str, ...]
@@ -35,6 +37,7 @@ class ConnectionSpec(Struct, frozen=True, forbid_unknown_fields=True):
     client_auth: Literal["body", "header"] = "body"
     parameters: Annotated[dict[str, Annotated[str, Meta(max_length=500)]], Meta(max_length=20)] = {}
     pkce: bool = True
+    check_url: str = ""
 
 
 class ConnectionList(Struct, frozen=True):
@@ -64,6 +67,15 @@ class SignInAnswer(Struct, frozen=True, forbid_unknown_fields=True):
     code: Annotated[str, Meta(max_length=8_000)] = ""
     error: Annotated[str, Meta(max_length=500)] = ""
     iss: Annotated[str, Meta(max_length=2_000)] = ""
+
+
+class ConnectionAsked(Struct, frozen=True, forbid_unknown_fields=True):
+    """`service`: the connector of the block that names the connection, and `base_url` the address of its service there.
+    `connection`: settings that are not stored yet, which are tested in place of those that are."""
+
+    service: Annotated[str, Meta(max_length=100)] = ""
+    base_url: Annotated[str, Meta(max_length=2_000)] = ""
+    connection: ConnectionSpec | None = None
 
 
 _ONE = "/api/connections/{name}"
@@ -96,6 +108,17 @@ async def delete(call: Call, name: str) -> ConnectionDeleted:
     """Blocks that name it fail from now on."""
     await call.engine.connections.delete(name)
     return ConnectionDeleted(name, True)
+
+
+@route("POST", f"{_ONE}/test", "Test a connection", needs="editor", statuses=(400, 404, 409))
+async def test(call: Call, name: str, body: ConnectionAsked) -> ConnectionTest:
+    """Ask the service of a connection who one is, with its credential, which goes to its hosts alone. That it was
+    refused is an answer, too: see `outcome`."""
+    new = None if body.connection is None else (_made(body.connection), body.connection.hosts)
+    found = await call.engine.connections.test(name, body.service, body.base_url, new)
+    call.record(found.outcome)
+    await call.engine.store.record_act()  # nothing is written that would record it
+    return found
 
 
 @route("POST", f"{_ONE}/connect", "Begin to sign in to a connection", needs="admin", statuses=(404, 409))

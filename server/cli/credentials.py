@@ -120,6 +120,7 @@ def connection() -> None:
 @click.option(
     "--client-auth", type=click.Choice(("body", "header")), default=None, help="Where the client secret goes."
 )
+@click.option("--check-url", default="", help="What a test requests: it answers only with the credential.")
 @click.option("--public", is_flag=True, help="An OAuth client without a secret.")
 @with_json
 def add(
@@ -174,6 +175,19 @@ def delete_connection(url: str, name: str) -> None:
     """Delete the connection NAME."""
     call(url, lambda client: client.delete_connection(name))
     click.echo(f"Deleted {name}.", err=True)
+
+
+@connection.command()
+@click.argument("name", metavar="NAME")
+@click.option("--service", default="", help="The connector whose sign-in check is requested, such as slack.")
+@with_json
+def test(url: str, name: str, service: str, as_json: bool) -> None:
+    """Ask the service of the connection NAME who one is. Fails unless the service accepts the credential."""
+    found = call(url, lambda client: client.test_connection(name, service=service))
+    who = f" as {found['who']}" if found["who"] else ""
+    said = f"{found['called']} answered {found['status']} in {found['took_ms']} ms: signed in{who}"
+    show(found, as_json, [said if found["ok"] else f"{found['message']}\n{found['hint']}".strip()])
+    sys.exit(0 if found["ok"] else 1)
 
 
 @connection.command()

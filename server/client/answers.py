@@ -56,11 +56,14 @@ class ConnectionSpec(TypedDict):
     name: NotRequired[str]; prefix: NotRequired[str]; authorize_url: NotRequired[str]; token_url: NotRequired[str]
     client_id: NotRequired[str]; scopes: NotRequired[str]; issuer: NotRequired[str]
     client_auth: NotRequired[Literal["body", "header"]]; parameters: NotRequired[dict[str, str]]
-    pkce: NotRequired[bool]
+    pkce: NotRequired[bool]; check_url: NotRequired[str]
+class ConnectionTest(TypedDict):
+    outcome: Literal["failed", "hosts", "not_ready", "nothing", "ok", "refused", "timeout", "unreachable"]; ok: bool
+    status: int | None; who: str; message: str; hint: str; called: str; took_ms: int
 class ConnectionUses(TypedDict): used_by: list[EnvUse]
 class ConnectionView(TypedDict):
     name: str; kind: Literal["api_key", "basic", "bearer", "oauth2_client", "oauth2_code"] | None; hosts: list[str]
-    state: Literal["ready", "sign_in", "sign_in_again", "unreadable"]; problem: str; provider: str
+    state: Literal["ready", "sign_in", "sign_in_again", "unreadable"]; problem: str; provider: str; check: str
     expires_at_ms: int | None; created_by: str; created_at_ms: int; last_used_at_ms: int | None
 class ConnectorDeleted(TypedDict): service: str; deleted: bool
 class ConnectorDocument(TypedDict): document: dict[str, Any]
@@ -128,7 +131,7 @@ class KeptRuns(TypedDict): kept: list[KeptView]
 class KeptView(TypedDict): run: str; workflow: str; note: str; kept_at_ms: int
 class KnownProvider(TypedDict):
     id: str; title: str; authorize_url: str; token_url: str; hosts: list[str]; docs: str; scopes: str; issuer: str
-    client_auth: Literal["body", "header"]; pkce: bool; parameters: dict[str, str]
+    client_auth: Literal["body", "header"]; pkce: bool; parameters: dict[str, str]; check_url: str; who: str
 class LastRun(TypedDict):
     id: str; version: int | None; status: Literal["cancelled", "failed", "queued", "running", "succeeded", "waiting"]
     created_at_ms: int; finished_at_ms: int | None

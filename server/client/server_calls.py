@@ -156,6 +156,12 @@ class ServerCalls:
     def connection_uses(self, name: str) -> Call[answers.ConnectionUses]:
         """The active versions and drafts that name it."""
 
+    @route("POST", "/api/connections/{name}/test")
+    def test_connection(
+        self, name: str, *, service: str = "", base_url: str = "", connection: answers.ConnectionSpec | None = None
+    ) -> Call[answers.ConnectionTest]:
+        """Ask its service, or the connector `service`, who one is. `connection`: settings that are not stored yet."""
+
     @route("POST", "/api/connections/{name}/connect")
     def connect(self, name: str) -> Call[answers.SignIn]:
         """The `url` where a person signs in to the service."""

@@ -25,7 +25,7 @@ def request(method: str, **params: Any) -> dict[str, Any]:
     return {"type": "http", "params": {"method": method, "url": "http://127.0.0.1/x", **params}}
 
 
-SHIPPED = {block._connector.service: block._connector for block in connectors()}
+SHIPPED = {block.connector.service: block.connector for block in connectors()}
 
 
 def connector(service: str, operation: str) -> dict[str, Any]:

@@ -44,21 +44,21 @@ _REGION: Final = re.compile(r"[a-z0-9-]{1,40}")
 
 class ConnectorBlock:
     def __init__(self, connector: Connector) -> None:
-        self._connector = connector
+        self.connector = connector
         self.spec = _spec(connector)
 
     async def run(self, ctx: Context) -> Done:
         """Output {"status", "result"}, and for an operation that reads pages {"more"}: `result` is then the list of all
         items. Raises BlockError: params_invalid; service_refused for an answer that reports failure; page_invalid; and
         those of the http block."""
-        operation = _operation(self._connector, ctx.params)
+        operation = _operation(self.connector, ctx.params)
         if operation is None:
             raise invalid(
                 f"there is no operation {str(ctx.params['operation'])[:80]!r}",
-                hint=f"use one of {', '.join(self._connector.operations)}",
+                hint=f"use one of {', '.join(self.connector.operations)}",
             )
         sent = _sent(ctx.idempotency_key)
-        request = request_of(self._connector, operation, ctx.params, ctx.now_ms, sent)
+        request = request_of(self.connector, operation, ctx.params, ctx.now_ms, sent)
         if operation.check and (found := await self._done_before(ctx, operation, sent)) is not None:
             return found
         if operation.pages is None:
@@ -93,11 +93,11 @@ class ConnectorBlock:
     ) -> Any | None:
         check = next((one for one in operation.check if all(ctx.params.get(name) for name in one.needs)), None)
         if check is None:
-            raise _in_doubt(ctx, self._connector, "the service cannot be asked for this one")
+            raise _in_doubt(ctx, self.connector, "the service cannot be asked for this one")
         since_ms = int(last["since_ms"]) - _SINCE_MS
         since = datetime.fromtimestamp(since_ms // 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         request = request_of(
-            self._connector,
+            self.connector,
             msgspec.structs.replace(
                 operation, method=check.method, path=check.path, query=check.query, headers={}, body=check.body,
                 pages=None,
@@ -113,17 +113,17 @@ class ConnectorBlock:
             except BlockError as error:
                 if error.deferred is not None:
                     raise
-                raise _in_doubt(ctx, self._connector, error.message) from error
+                raise _in_doubt(ctx, self.connector, error.message) from error
             found = _found_in(check, answer, sent)
             if isinstance(found, str):
-                raise _in_doubt(ctx, self._connector, found)
+                raise _in_doubt(ctx, self.connector, found)
             if found is not None:
-                ctx.log(f"({self._connector.title} has it: an earlier attempt did it)")
+                ctx.log(f"({self.connector.title} has it: an earlier attempt did it)")
                 values = {**_values(operation, ctx.params), **sent, **found}
                 return filled(check.output, values)
             left_s = check.settle_s - (asked_ms - int(last["sent_ms"])) / 1000
             if left_s <= 0:
-                ctx.log(f"({self._connector.title} does not have it: it is sent again)")
+                ctx.log(f"({self.connector.title} does not have it: it is sent again)")
                 return None
             await asyncio.sleep(left_s)
 
@@ -134,9 +134,8 @@ class ConnectorBlock:
             request = {**request, "headers": {**request["headers"], **key}}
         done = await http.block.run(msgspec.structs.replace(ctx, params=request))
         answer: dict[str, Any] = done.output
-        for refusal in self._connector.refused:
-            if _says_so(refusal, answer["body"]):
-                raise _refused(self._connector, refusal, answer["body"])
+        if (refused := refused_by(self.connector, answer["body"])) is not None:
+            raise refused
         return answer
 
 
@@ -268,7 +267,11 @@ def _says_so(refusal: Refusal, body: Any) -> bool:
     return bool(found) if refusal.equals is None else found == refusal.equals and found is not None
 
 
-def _refused(connector: Connector, refusal: Refusal, body: Any) -> BlockError:
+def refused_by(connector: Connector, body: Any) -> BlockError | None:
+    """Return the error of an answer that has a good status and reports failure."""
+    refusal = next((each for each in connector.refused if _says_so(each, body)), None)
+    if refusal is None:
+        return None
     reason = at(refusal.message, body) if refusal.message else None
     said = render(reason)[:300] if reason is not None else "no reason given"
     return BlockError(
@@ -359,6 +362,8 @@ def _params(connector: Connector, names: list[str]) -> dict[str, Any]:
     if auth.kind in _CONNECTED:
         needed = {"kind": auth.kind, "title": auth.title, "name": auth.name, "prefix": auth.prefix}
         needed["host"] = urlsplit(connector.base_url).hostname or ""
+        needed |= {"provider": auth.provider, "scopes": auth.scopes} if auth.provider else {}
+        needed |= {"service": connector.service} if connector.sign_in is not None else {}
         ui_of = {**ui, "widget": "connection", "auth": needed}  # what a connection made beside it consists of
         properties["connection"] = {"type": "string", **CONNECTION.keywords, "x-ui": ui_of}
     if auth.kind == "aws":

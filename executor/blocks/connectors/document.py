@@ -36,13 +36,16 @@ ASKED: Final = (*SENT, "since", "since_s")
 
 class Auth(Struct, frozen=True):
     """`name` and `prefix` are of kinds header and query; kind path: `{{credential}}` stands in `base_url`. Kind aws
-    signs each request for the service `name`; `{{region}}` may stand in `base_url`."""
+    signs each request for the service `name`; `{{region}}` may stand in `base_url`. `provider`: the well-known OAuth
+    provider whose tokens the service takes, with the `scopes` that the operations need."""
 
     kind: Literal["none", "bearer", "basic", "header", "query", "path", "aws"] = "none"
     title: str = "Credential"
     description: str = ""
     name: str = "Authorization"
     prefix: str = ""
+    provider: str = ""
+    scopes: str = ""
 
 
 class Pages(Struct, frozen=True):
@@ -102,6 +105,17 @@ class Check(Struct, frozen=True):
     output: Any = "{{found}}"
 
 
+class SignInCheck(Struct, frozen=True):
+    """The request that a test of a connection sends: it changes nothing, and the service answers who one is. `who`:
+    JSON pointers to the parts of the name; `accepted`: statuses above 400 that mean that the credential is good."""
+
+    path: str
+    method: Literal["GET", "POST"] = "GET"
+    body: Any = None
+    who: tuple[str, ...] = ()
+    accepted: tuple[int, ...] = ()
+
+
 class Operation(Struct, frozen=True):
     """A request of the service. `reads`: it changes nothing, which is implied for GET and HEAD. `idempotent`: a second
     request with the same fields does no harm. `check`: how to find the effect of a lost attempt; the first one counts
@@ -133,6 +147,7 @@ class Connector(Struct, frozen=True):
     docs: str = ""
     icon: str = "http"
     auth: Auth = Auth()
+    sign_in: SignInCheck | None = None
     headers: dict[str, str] = {}
     refused: tuple[Refusal, ...] = ()
     comment: str = field(default="", name="$comment")

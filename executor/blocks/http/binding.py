@@ -14,6 +14,7 @@ from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from functools import partial
 from typing import Any, Final, NamedTuple
+from urllib.parse import urlsplit
 
 from executor.blocks.http import handles
 from executor.blocks.http.parts import Part, is_place, place_of, text_of
@@ -192,6 +193,16 @@ def checked_hosts(hosts: Sequence[str]) -> tuple[str, ...]:
         hint = "such as api.example.com, *.example.com:8443, db.example.com:5432 or http://127.0.0.1:8080"
         raise BadRequest(message, code="secret_hosts_invalid", pointer="/hosts", hint=hint)
     return found
+
+
+def may_go_to(hosts: Sequence[str], url: str) -> bool:
+    """Return True if a secret with these hosts may be sent to the address."""
+    try:
+        parts = urlsplit(url)
+        port = parts.port or (_HTTPS if parts.scheme == "https" else 80)
+    except ValueError:
+        return False
+    return any(_fits(each, parts.scheme, (parts.hostname or "").rstrip("."), port) for each in hosts)
 
 
 def _refused(name: str, rules: Rules, place: str) -> BlockError:

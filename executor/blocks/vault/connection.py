@@ -70,7 +70,8 @@ class Lease(Struct, frozen=True):
 
 class Connection(Struct, frozen=True, omit_defaults=True):
     """A stored connection. `secret`: the API key, token, password, or the secret of the OAuth client. `where`, `name`
-    and `prefix` describe where an API key goes. `problem`: why people have to sign in again."""
+    and `prefix` describe where an API key goes. `problem`: why people have to sign in again. `check_url`: what a test
+    requests by GET, where there is no sign-in check of a service."""
 
     kind: Kind
     secret: str = ""
@@ -83,6 +84,7 @@ class Connection(Struct, frozen=True, omit_defaults=True):
     problem: str = ""
     pending: Pending | None = None
     lease: Lease | None = None
+    check_url: str = ""
 
     @property
     def renews(self) -> bool:

@@ -24,7 +24,8 @@ from executor.errors import BlockError
 
 class KnownProvider(Struct, frozen=True, forbid_unknown_fields=True):
     """The defaults of a connection of kind `oauth2_code`. `scopes`: a first choice, as the provider separates them;
-    `hosts`: those of its API; `docs`: its page about registering a client."""
+    `hosts`: those of its API; `docs`: its page about registering a client; `check_url` answers who one is, at the
+    JSON pointer `who`."""
 
     id: str
     title: str
@@ -37,6 +38,8 @@ class KnownProvider(Struct, frozen=True, forbid_unknown_fields=True):
     client_auth: Literal["body", "header"] = "body"
     pkce: bool = True
     parameters: dict[str, str] = {}
+    check_url: str = ""
+    who: str = ""
 
 
 @cache

@@ -23,6 +23,7 @@ from executor.blocks.vault.connection import (
     NAME,
     PREFIX,
     Connection,
+    Credential,
     Kind,
     Pending,
     Provider,
@@ -34,6 +35,7 @@ from executor.blocks.vault.connection import (
 from executor.errors import BadRequest, BlockError, Conflict, LimitExceeded, NotFound
 from executor.kernel.store.topics.secrets import SECRETS_MAX, SecretRow
 from executor.service.parts import Parts, Topic
+from executor.service.topics.connection_tests import NOTHING, ConnectionTest, ConnectionTests, asked_of
 from executor.service.topics.secrets import EnvUse, checked_value, documents, keys_of
 from executor.service.views import view_of
 
@@ -41,6 +43,7 @@ log = logging.getLogger("weft.connections")
 
 SIGN_IN_MS: Final = 10 * 60_000  # between the begin of a sign-in and its end
 TEXT_MAX: Final = 2_000
+NOT_STORED: Final = "(not stored)"
 _FIELD: Final = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}")  # a name of a header
 _NOT_OURS: Final = frozenset({"host", "content-length", "connection", "transfer-encoding", "te", "trailer", "upgrade"})
 _LOCAL: Final = ("127.0.0.1", "::1", "localhost")
@@ -55,7 +58,8 @@ _FIELDS: Final[dict[Kind, tuple[str, ...]]] = {
 
 class ConnectionView(Struct, frozen=True):
     """Without its values, which no one can read. `state` is sign_in if no one has signed in yet; sign_in_again if the
-    provider no longer gives tokens, see `problem`; unreadable if this server does not have its key."""
+    provider no longer gives tokens, see `problem`; unreadable if this server does not have its key. `check`: what a
+    test of it requests, or nothing."""
 
     name: str
     kind: Kind | None
@@ -63,6 +67,7 @@ class ConnectionView(Struct, frozen=True):
     state: State
     problem: str
     provider: str
+    check: str
     expires_at_ms: int | None
     created_by: str
     created_at_ms: int
@@ -82,6 +87,7 @@ class Connections(Topic):
         super().__init__(parts)
         self._vault = parts.vault
         self._http = parts.services.http
+        self._tests = ConnectionTests(parts)
         self.redirect_uri = f"{parts.services.base_url}/settings"
 
     async def all(self) -> list[ConnectionView]:
@@ -125,6 +131,26 @@ class Connections(Topic):
             async for _, document, use in documents(self._store)
             if (blocks := _blocks_with(document, name))
         ]
+
+    async def test(
+        self, name: str, service: str = "", base_url: str = "", new: tuple[Connection, Sequence[str]] | None = None
+    ) -> ConnectionTest:
+        """Ask its service who one is, or that of `new`, which is not stored, with its hosts. `service`: the connector
+        of the block that names it, with the `base_url` of the block. Raises BadRequest, NotFound, Conflict."""
+        await self._parts.connectors.refresh()
+        row, connection = (None, new[0]) if new is not None else await self._read(name)
+        hosts = row.hosts if row is not None else checked_hosts(new[1] if new is not None else ())
+        asked = asked_of(self._parts, connection, hosts, service, base_url)
+        if asked is None:
+            return NOTHING
+        if row is not None:
+            return await self._tests.test(asked, name, self._parts.connections)
+        _check(connection)
+        if connection.renews:
+            raise BadRequest("store it first: its token comes with the sign-in", code="connection_invalid")
+        self._vault.learn_connection(NOT_STORED, connection)
+        row = SecretRow(PREFIX + NOT_STORED, 0, b"", "", hosts, "", 0)
+        return await self._tests.test(asked, NOT_STORED, _Given(self._vault.credential(NOT_STORED, row, connection)))
 
     async def begin(self, name: str, by: str) -> SignIn:
         """Begin a sign-in at its provider, in place of one that was begun before. Only `by` can end it, once. Raises
@@ -210,6 +236,7 @@ class Connections(Topic):
         connection: Connection | None = None
         with suppress(BlockError):
             connection = opened(self._vault.need_keys(), row)
+        asked = None if connection is None else asked_of(self._parts, connection, row.hosts)
         provider, tokens = (connection.provider, connection.tokens) if connection is not None else (None, None)
         return view_of(
             ConnectionView,
@@ -218,9 +245,17 @@ class Connections(Topic):
             kind=None if connection is None else connection.kind,
             state="unreadable" if connection is None else connection.state,
             problem="" if connection is None else connection.problem,
+            check="" if asked is None else asked.line,
             provider="" if provider is None else urlsplit(provider.authorize_url or provider.token_url).netloc,
             expires_at_ms=None if tokens is None else tokens.expires_at_ms,
         )
+
+
+class _Given(Struct, frozen=True):
+    credential: Credential
+
+    async def get(self, name: str, stale: Credential | None = None) -> Credential:
+        return self.credential
 
 
 def _check(connection: Connection) -> None:
@@ -232,6 +267,7 @@ def _check(connection: Connection) -> None:
         "token_url": provider.token_url,
         "client_id": provider.client_id,
         "authorize_url": provider.authorize_url,
+        "check_url": connection.check_url,
     }
     for field in _FIELDS[connection.kind]:
         if not values[field]:
@@ -247,6 +283,8 @@ def _check(connection: Connection) -> None:
     for field in ("token_url", "authorize_url"):
         if values[field] and not _is_address(values[field]):
             raise _invalid(field, "it must start with https://, or with http:// on this machine, without user or #")
+    if connection.check_url and not connection.check_url.startswith(("https://", "http://")):
+        raise _invalid("check_url", "it must start with https:// or http://")
     if connection.kind == "api_key":
         named = connection.name
         if connection.where == "header" and (not _FIELD.fullmatch(named) or named.lower() in _NOT_OURS):

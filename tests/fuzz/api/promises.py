@@ -143,6 +143,8 @@ def _fitting(world: World, path: str) -> dict[str, Any]:
             return {"value": "a value that is long enough", "hosts": []}
         case "/api/connections/{name}":
             return CONNECTION
+        case "/api/connections/{name}/test":
+            return {"service": "", "base_url": "", "connection": CONNECTION}
         case "/api/mcp/check":
             return {"url": "http://127.0.0.1:9/mcp", "headers": {}}
         case "/api/schedules/{id}":

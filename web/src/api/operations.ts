@@ -12,9 +12,11 @@ import type {
   CancelRequest,
   Cancelled,
   CardPage,
+  ConnectionAsked,
   ConnectionDeleted,
   ConnectionList,
   ConnectionSpec,
+  ConnectionTest,
   ConnectionUses,
   ConnectionView,
   ConnectorDeleted,
@@ -760,6 +762,13 @@ export interface Operations {
     query: Record<never, never>
     body: undefined
     answer: ConnectionUses
+  }
+  /** Test a connection. */
+  'POST /api/connections/{name}/test': {
+    path: { name: string }
+    query: Record<never, never>
+    body: ConnectionAsked | undefined
+    answer: ConnectionTest
   }
   /** Begin to sign in to a connection. */
   'POST /api/connections/{name}/connect': {

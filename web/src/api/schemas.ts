@@ -245,6 +245,14 @@ export interface Collected {
   dry_run: boolean
 }
 
+/** `service`: the connector of the block that names the connection, and `base_url` the address of its service there.
+ * `connection`: settings that are not stored yet, which are tested in place of those that are. */
+export interface ConnectionAsked {
+  service?: string
+  base_url?: string
+  connection?: ConnectionSpec | null
+}
+
 export interface ConnectionDeleted {
   name: string
   deleted: boolean
@@ -261,7 +269,8 @@ export interface ConnectionList {
 /** `hosts`: where it may be sent to. `secret`: the API key, the token, the password of `username`, or the secret of
  * the OAuth client. `where`, `name` and `prefix`: where an API key goes. The rest is about an OAuth 2 provider:
  * `client_auth`: whether the client's secret goes in the body or in the header of a request for a token; `parameters`:
- * more of them for `authorize_url`; `pkce`: false for a provider without it. */
+ * more of them for `authorize_url`; `pkce`: false for a provider without it. `check_url`: what a test of it requests,
+ * where no service on its hosts has a sign-in check: it answers only with the credential. */
 export interface ConnectionSpec {
   kind: 'api_key' | 'basic' | 'bearer' | 'oauth2_client' | 'oauth2_code'
   hosts: string[]
@@ -278,6 +287,21 @@ export interface ConnectionSpec {
   client_auth?: 'body' | 'header'
   parameters?: Record<string, string>
   pkce?: boolean
+  check_url?: string
+}
+
+/** `who`: the name that the service answered with; `called`: the request. `outcome` is refused if the service did
+ * not accept the credential; hosts if it may not be sent there; not_ready if it needs a sign-in; nothing if there is
+ * nothing to call; failed for other answers. */
+export interface ConnectionTest {
+  outcome: 'failed' | 'hosts' | 'not_ready' | 'nothing' | 'ok' | 'refused' | 'timeout' | 'unreachable'
+  ok: boolean
+  status: number | null
+  who: string
+  message: string
+  hint: string
+  called: string
+  took_ms: number
 }
 
 /** The active versions and drafts that name it. */
@@ -286,7 +310,8 @@ export interface ConnectionUses {
 }
 
 /** Without its values, which no one can read. `state` is sign_in if no one has signed in yet; sign_in_again if the
- * provider no longer gives tokens, see `problem`; unreadable if this server does not have its key. */
+ * provider no longer gives tokens, see `problem`; unreadable if this server does not have its key. `check`: what a
+ * test of it requests, or nothing. */
 export interface ConnectionView {
   name: string
   kind: 'api_key' | 'basic' | 'bearer' | 'oauth2_client' | 'oauth2_code' | null
@@ -294,6 +319,7 @@ export interface ConnectionView {
   state: 'ready' | 'sign_in' | 'sign_in_again' | 'unreadable'
   problem: string
   provider: string
+  check: string
   expires_at_ms: number | null
   created_by: string
   created_at_ms: number
@@ -720,7 +746,8 @@ export interface KeptView {
 }
 
 /** The defaults of a connection of kind `oauth2_code`. `scopes`: a first choice, as the provider separates them;
- * `hosts`: those of its API; `docs`: its page about registering a client. */
+ * `hosts`: those of its API; `docs`: its page about registering a client; `check_url` answers who one is, at the
+ * JSON pointer `who`. */
 export interface KnownProvider {
   id: string
   title: string
@@ -733,6 +760,8 @@ export interface KnownProvider {
   client_auth: 'body' | 'header'
   pkce: boolean
   parameters: Record<string, string>
+  check_url: string
+  who: string
 }
 
 /** The run of a workflow that was created last. */

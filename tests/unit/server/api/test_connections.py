@@ -10,12 +10,19 @@ from msgspec.structs import replace
 from executor.open.engine import Engine
 from server.app import create_app
 from server.settings import Settings
+from tests.support.endpoints import Request, answer
+from tests.support.endpoints import http as served
 from tests.support.oauth_provider import oauth_provider
 from tests.unit.server.conftest import BASE
 from tests.unit.server.http.test_auth_principals import token_of
 
 VALUE = "a value of 20 letters"
 SPEC = {"kind": "bearer", "hosts": ["API.example.com"], "secret": VALUE}
+
+
+@pytest.fixture
+def settings(settings: Settings) -> Settings:
+    return replace(settings, allow_private=("127.0.0.0/8",))
 
 
 @pytest.fixture
@@ -81,3 +88,35 @@ async def test_a_sign_in_is_bound_to_who_began_it(http: httpx.AsyncClient) -> No
         refused = await http.post("/api/oauth/code", json=said, headers=eve)
         assert (refused.status_code, refused.json()["code"]) == (400, "oauth_state_invalid")
         assert provider.asked == []
+
+
+async def test_a_test_asks_the_service_and_shows_no_credential(client: httpx.AsyncClient) -> None:
+    def play(request: Request) -> bytes:
+        known = request.headers.get("authorization") == f"Bearer {VALUE}"
+        body = b'{"login": "octocat"}' if known else f'{{"message": "{VALUE} is wrong"}}'.encode()
+        return answer(200 if known else 401, body, content_type="application/json")
+
+    async with served(play) as service:
+        spec = {**SPEC, "hosts": [f"http://{service.place}"], "check_url": f"{service.url}/me"}
+        assert (await client.put("/api/connections/crm", json=spec)).status_code == 200
+        [listed] = (await client.get("/api/connections")).json()["connections"]
+        assert listed["check"] == f"GET {service.url}/me"
+        stored = await client.post("/api/connections/crm/test", json={"service": "github", "base_url": service.url})
+        typed = await client.post("/api/connections/crm/test", json={})
+        other = {"connection": {**spec, "secret": "one that is not stored"}}
+        tried = await client.post("/api/connections/new/test", json=other)
+    assert stored.status_code == 200, stored.text
+    assert stored.json() | {"took_ms": 0} == {
+        "outcome": "ok", "ok": True, "status": 200, "who": "octocat", "message": "", "hint": "",
+        "called": f"GET {service.url}/user", "took_ms": 0,
+    }  # fmt: skip
+    assert (typed.json()["outcome"], typed.json()["who"]) == ("ok", "")
+    assert (tried.json()["outcome"], tried.json()["status"]) == ("refused", 401)
+    assert (await client.post("/api/connections/new/test", json={})).status_code == 404
+    wrong = await client.post("/api/connections/new/test", json={"connection": {**SPEC, "hosts": []}})
+    assert wrong.status_code == 200 and wrong.json()["outcome"] == "nothing"
+    wrong = await client.post("/api/connections/new/test", json={"connection": {**spec, "secret": "short"}})
+    assert (wrong.status_code, wrong.json()["pointer"]) == (400, "/secret")
+    audit = await client.get("/api/audit")
+    for response in (stored, typed, tried, wrong, audit):
+        assert VALUE not in response.text and "one that is not stored" not in response.text

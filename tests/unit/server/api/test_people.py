@@ -285,6 +285,7 @@ async def test_each_route_that_changes_something_has_one_row(
         "authorize_url": "https://id.example.com/a", "token_url": "https://id.example.com/t",
     }  # fmt: skip
     await does("PUT /api/connections/{name}", "/api/connections/crm", json=connection)
+    await does("POST /api/connections/{name}/test", "/api/connections/crm/test", json={})
     begun = await does("POST /api/connections/{name}/connect", "/api/connections/crm/connect")
     state = parse_qs(urlsplit(begun["url"]).query)["state"][0]
     await admin.post("/api/oauth/code", json={"state": state, "error": "access_denied"})  # the state is used up

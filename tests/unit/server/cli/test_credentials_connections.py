@@ -5,10 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import pytest
+from msgspec.structs import replace
+
 from executor.blocks.vault.connection import PREFIX, opened
 from executor.open.engine import Engine
+from server.settings import Settings
+from tests.support.documents import connector
+from tests.support.endpoints import Request, answer
+from tests.support.endpoints import http as served
 
 SECRET = "the secret of a client"
+
+
+@pytest.fixture
+def settings(settings: Settings) -> Settings:
+    return replace(settings, allow_private=("127.0.0.0/8",))
 
 
 async def test_a_known_provider_fills_in_what_is_not_said(weft: Callable[..., Any], engine: Engine) -> None:
@@ -39,3 +51,25 @@ async def test_what_does_not_fit(weft: Callable[..., Any], engine: Engine) -> No
         refused = await weft("connection", "add", "crm", *arguments, input=SECRET)
         assert refused.exit_code != 0 and said in refused.output, refused.output
     assert await engine.connections.all() == []
+
+
+async def test_a_test_says_who_one_is_or_fails(weft: Callable[..., Any], engine: Engine) -> None:
+    def play(request: Request) -> bytes:
+        good = request.headers.get("authorization") == f"Bearer {SECRET}"
+        return answer(200 if good else 401, b'{"me": "grace"}', content_type="application/json")
+
+    async with served(play) as service:
+        document = connector("tea", service.url) | {"sign_in": {"path": "/me", "who": ["/me"]}}
+        await engine.connectors.put("tea", document)
+        where = ("--kind", "bearer", "--hosts", f"http://{service.place}")
+        assert (await weft("connection", "add", "crm", *where, input=SECRET)).exit_code == 0
+        good = await weft("connection", "test", "crm")
+        assert good.exit_code == 0, good.output
+        assert good.stdout.startswith(f"GET {service.url}/me answered 200 in ") and "as grace" in good.stdout
+        assert (await weft("connection", "add", "crm", *where, input="another secret")).exit_code == 0
+        bad = await weft("connection", "test", "crm", "--service", "tea")
+        assert bad.exit_code == 1 and "answered 401" in bad.stdout
+        added = ("connection", "add", "own", *where, "--check-url", f"{service.url}/me")
+        assert (await weft(*added, input=SECRET)).exit_code == 0
+        own = await weft("connection", "test", "own", "--json")
+        assert '"outcome": "ok"' in own.stdout and SECRET not in own.output + good.output + bad.output

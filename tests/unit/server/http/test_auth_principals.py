@@ -126,6 +126,7 @@ LEAST_ROLE = {
     "PUT /api/connections/{name}": "admin",
     "DELETE /api/connections/{name}": "admin",
     "GET /api/connections/{name}/uses": "editor",
+    "POST /api/connections/{name}/test": "editor",
     "POST /api/connections/{name}/connect": "admin",
     "POST /api/oauth/code": "admin",
     "POST /api/mcp/check": "editor",
