@@ -13,10 +13,9 @@ from compiler import plan as plans
 from compiler.plan import Plan
 from compiler.render import Format, render
 from executor.errors import NotFound
-from executor.kernel.journal.projection import Status
 from executor.kernel.process.threads import aside
 from executor.service.topics.history import RunState
-from executor.service.views import AttemptView, ErrorJson, NodeDetail, RunGraph, StepView, Why, view_of
+from executor.service.views import CheckpointView, ErrorJson, NodeDetail, RunGraph, StepView, Why, view_of
 from executor.service.views.diff import RunDiff
 from server.api.runs import PlanQuery
 from server.api.workflows import WorkflowPlanQuery
@@ -27,39 +26,24 @@ Bytes = Annotated[int, Meta(description="Bytes of JSON.")]
 Beginning = Annotated[str, Meta(description="Only when cut: the beginning of the JSON.")]
 
 
-class CheckpointShown(Struct, frozen=True):
+class CheckpointShown(CheckpointView, frozen=True):
     """The last checkpoint that an attempt stored, its value cut to `preview` bytes."""
 
     attempt: Annotated[int, Meta(description="The attempt that stored it.")]
-    at_ms: int
     value: Annotated[Any, Meta(description="Null also when cut.")]
     value_size: Bytes
     value_truncated: bool
     value_preview: Beginning | UnsetType = UNSET
 
 
-class NodeShown(Struct, frozen=True):
+class NodeShown(NodeDetail, frozen=True):
     """One attempt of a node: its resolved parameters and its output, after event `seq`. Sizes are in bytes of JSON."""
 
-    run: str
-    key: str
-    node: str
-    block: str
-    name: str
-    type: str
-    path: str
     seq: Annotated[int, Meta(description="State after this event.")]
-    status: Status | Literal["pending"]
     attempt: Annotated[int, Meta(description="The attempt shown; 0: it did not run.")]
-    attempts: tuple[AttemptView, ...]
     input: Annotated[Any, Meta(description="The resolved parameters; null when it did not start, or when cut.")]
     input_error: Annotated[ErrorJson | None, Meta(description="Why the parameters could not be resolved.")]
     output: Annotated[Any, Meta(description="Null also when cut.")]
-    error: ErrorJson | None
-    route: str | None
-    reason: str | None
-    because: str | None
-    reused: bool
     checkpoint: Annotated[
         CheckpointShown | None, Meta(description="The last checkpoint of its attempts; null also with `seq`.")
     ]

@@ -15,6 +15,11 @@ from executor.errors import NotFound
 from executor.kernel.handler.base import Block
 
 GROUP: Final = "weft.blocks"
+# Of a spec, what an editor needs to know.
+SHOWN: Final = (
+    "type", "title", "description", "category", "params", "handles", "container", "trigger", "output", "effect",
+    "runners", "attempts", "timeout_ms", "sentence", "icon",
+)  # fmt: skip
 
 _log = logging.getLogger(__name__)
 
@@ -83,26 +88,8 @@ class Registry:
             (block.spec for block in {**self.stored, **self._blocks}.values()),
             key=lambda s: (order.index(s.category), s.title, s.type),
         )
-        return [
-            {
-                "type": spec.type,
-                "title": spec.title,
-                "description": spec.description,
-                "category": spec.category,
-                "params": spec.params,
-                "handles": list(spec.handles),
-                "container": spec.container,
-                "trigger": spec.trigger,
-                "output": spec.output,
-                "effect": spec.effect,
-                "runners": list(spec.runners),
-                "attempts": spec.attempts,
-                "timeout_ms": spec.timeout_ms,
-                "sentence": spec.sentence,
-                "icon": spec.icon,
-            }
-            for spec in specs
-        ]
+        shown = [{name: getattr(spec, name) for name in SHOWN} for spec in specs]
+        return [{**one, "handles": list(one["handles"]), "runners": list(one["runners"])} for one in shown]
 
 
 def _installed() -> Iterator[Block]:

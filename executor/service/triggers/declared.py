@@ -34,6 +34,7 @@ from executor.kernel.store.topics.webhooks import Auth, Respond, WebhookRow
 from executor.kernel.store.topics.workflows import VERSION_MAX, Declared
 from executor.kernel.values import cron
 from executor.service.parts import Parts
+from executor.service.views import view_of
 
 TYPES: Final = frozenset({"schedule", "webhook", "form_trigger", "chat_trigger"})
 FORM: Final = "form:"
@@ -192,18 +193,12 @@ def _blocks(document: Any) -> list[tuple[str, str, dict[str, Any]]]:
 
 
 def schedule_row(id: str, spec: ScheduleSpec, now_ms: int, origin: Origin) -> ScheduleRow:
-    return ScheduleRow(
+    return view_of(
+        ScheduleRow,
+        spec,
         id=id,
-        workflow=spec.workflow,
-        version=spec.version,
-        trigger=spec.trigger,
-        cron=spec.cron,
-        tz=spec.tz,
         input=orjson.dumps(spec.input),
-        enabled=spec.enabled,
         declared=spec.enabled if origin == "document" else None,
-        overlap=spec.overlap,
-        catch_up=spec.catch_up,
         origin=origin,
         next_run_at_ms=cron.parse(spec.cron, spec.tz).next(now_ms),
         created_at_ms=now_ms,
@@ -213,18 +208,13 @@ def schedule_row(id: str, spec: ScheduleSpec, now_ms: int, origin: Origin) -> Sc
 
 
 def webhook_row(id: str, spec: WebhookSpec, now_ms: int, origin: Origin) -> WebhookRow:
-    return WebhookRow(
+    return view_of(
+        WebhookRow,
+        spec,
         id=id,
-        workflow=spec.workflow,
-        version=spec.version,
-        trigger=spec.trigger,
-        auth=spec.auth,
-        secret_env=spec.secret_env,
         generation=new_generation(),
-        respond=spec.respond,
         timeout_ms=max(1, round(spec.timeout_s * 1000)) if spec.timeout_s else 0,
         headers=orjson.dumps(spec.headers),
-        enabled=spec.enabled,
         declared=spec.enabled if origin == "document" else None,
         origin=origin,
         created_at_ms=now_ms,

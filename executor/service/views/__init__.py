@@ -12,8 +12,8 @@ from typing import Annotated, Any, Literal, TypeVar, overload
 from msgspec import Meta, Struct
 
 from compiler.diagnostics import Diagnostic
-from executor.kernel.core.events import StepEffect, StepKind, WaitKind
-from executor.kernel.journal.projection import Status, StepStatus
+from executor.kernel.core.events import WaitKind
+from executor.kernel.journal.projection import Attempt, Status, StepState, StepStatus
 from executor.kernel.store.statements import RunStatus
 from executor.kernel.store.topics.waits import WaitStatus
 
@@ -314,40 +314,20 @@ class RunEvent(Struct, frozen=True):
     data: dict[str, Any]
 
 
-class AttemptView(Struct, frozen=True, omit_defaults=True):
+class AttemptView(Attempt, omit_defaults=True):
     """One attempt of a node key, or (end of a loop) one of its tests. Without an end it has none yet."""
 
-    attempt: int
     status: Status
-    started_seq: int | None = None
-    started_at_ms: int | None = None
-    finished_seq: int | None = None
-    finished_at_ms: int | None = None
     error: ErrorJson | None = None
 
 
-class StepView(Struct, frozen=True, omit_defaults=True):
+class StepView(StepState, omit_defaults=True):
     """Call `n` of `ctx.step` or `ctx.wait` in the handler of a node, as it last began; `times`: how often it began.
     Event `finished_seq` has the output of one that succeeded. lost: it is unknown if it was done. `from_run`: it was
     taken over, and that run has paid for it."""
 
-    n: int
-    kind: StepKind
-    name: str
-    input_hash: str
-    effect: StepEffect
-    attempt: int
-    started_seq: int
-    started_at_ms: int
     status: StepStatus
-    times: int = 1
-    finished_seq: int | None = None
-    finished_at_ms: int | None = None
-    usage: dict[str, int] = {}
-    cost: float | None = None
-    prices: str = ""
     error: ErrorJson | None = None
-    from_run: str | None = None
 
 
 class CheckpointView(Struct, frozen=True):
