@@ -30,7 +30,7 @@ from executor.blocks.llm.base import (
 from executor.blocks.services import services_of
 from executor.blocks.types.connected import CONNECTION, signed_in
 from executor.blocks.types.file_contents import decoded
-from executor.blocks.types.params import FILLED, TypedParams, changed, invalid, param
+from executor.blocks.types.params import FILLED, TypedParams, changed, invalid, param, shape
 from executor.blocks.vault.connection import Credential
 from executor.errors import BadRequest, BlockError
 from executor.kernel.handler.base import Context, Stepped
@@ -126,16 +126,13 @@ COST: dict[str, Any] = {
     "type": ["object", "null"],
     "properties": {"usd": {"type": "number"}, "prices": {"type": "string"}},
 }
-USAGE: dict[str, Any] = {
-    "type": "object",
-    "properties": {
-        "input_tokens": {"type": "integer"},
-        "output_tokens": {"type": "integer"},
-        "cached_tokens": {"type": "integer"},
-        "cache_write_tokens": {"type": "integer"},
-        "reasoning_tokens": {"type": "integer"},
-    },
-}
+USAGE: dict[str, Any] = shape(
+    input_tokens="integer",
+    output_tokens="integer",
+    cached_tokens="integer",
+    cache_write_tokens="integer",
+    reasoning_tokens="integer",
+)
 SPENT: dict[str, Any] = {"model": {"type": "string"}, "usage": USAGE, "cost": COST}  # part of each output
 
 

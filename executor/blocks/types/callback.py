@@ -18,6 +18,7 @@ from executor.blocks.types.params import (
     invalid,
     param,
     schema_problem,
+    shape,
     web_address,
 )
 from executor.blocks.types.response import header_texts
@@ -28,6 +29,15 @@ OWN_HEADERS = frozenset(
     {"connection", "content-length", "content-type", "host", "idempotency-key", "keep-alive", "te", "trailer",
      "transfer-encoding", "upgrade", "x-weft-signature", "x-weft-timestamp"}
 )  # fmt: skip
+
+BODY_SCHEMA: Any = param(
+    "Body schema", "JSON Schema. A body that does not match is rejected and the block keeps waiting.", widget="schema"
+)
+CALLED = shape(
+    body={},
+    headers={"type": "object", "additionalProperties": True},
+    received_at={"type": "integer", "description": "Unix milliseconds"},
+)
 
 
 class _Send(TypedParams):
@@ -53,11 +63,7 @@ class _Params(Expiring):
         widget="json",
         rows=8,
     )
-    schema: dict[str, Any] | None = param(
-        "Body schema",
-        "JSON Schema. A body that does not match is rejected and the block keeps waiting.",
-        widget="schema",
-    )
+    schema: dict[str, Any] | None = BODY_SCHEMA
 
 
 class Callback:
@@ -68,35 +74,32 @@ class Callback:
         category="flow",
         pauses=True,
         params=_Params.json_schema,
-        output={
-            "type": "object",
-            "properties": {
-                "body": {},
-                "headers": {"type": "object", "additionalProperties": True},
-                "received_at": {"type": "integer", "description": "Unix milliseconds"},
-            },
-        },
+        output=CALLED,
         sentence="Send the callback URL to {send.url} | Wait for {title} | Wait for another system",
         icon="signal",
     )
 
     async def run(self, ctx: Context) -> Suspend:
         params = _Params(ctx.params)
-        return Suspend(
-            "webhook",
-            request={"title": params.title or ctx.name},
-            schema=checked_schema(params.schema),
-            due_ms=expiry_ms(params.expires_in_s, ctx.now_ms),
-            on_expire=params.on_expire,
-            messages=() if params.send is None else (("request", _request(params.send)),),
-        )
+        messages = () if params.send is None else (("request", _request(params.send)),)
+        return until_called(ctx, params, params.schema, params.title or ctx.name, messages)
 
 
-def checked_schema(schema: dict[str, Any] | None) -> dict[str, Any] | None:
-    """Raises BlockError(params_invalid)."""
+def until_called(
+    ctx: Context, params: Expiring, schema: dict[str, Any] | None, title: str, messages: tuple[tuple[str, bytes], ...]
+) -> Suspend:
+    """Wait for a body that fits `schema`, after `messages` are sent. Raises BlockError(params_invalid)."""
     if (problem := schema_problem(schema)) is not None:
         raise invalid(f"schema is not a JSON Schema: {problem}")
-    return schema
+    due_ms = expiry_ms(params.expires_in_s, ctx.now_ms)
+    return Suspend(
+        "webhook",
+        request={"title": title},
+        schema=schema,
+        due_ms=due_ms,
+        on_expire=params.on_expire,
+        messages=messages,
+    )
 
 
 def _request(send: _Send) -> bytes:

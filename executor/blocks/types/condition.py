@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any, TypeVar
 
 from compiler.catalog import BlockSpec, Case, Finding, Params
-from executor.blocks.types.params import CASE_ID, CASE_TITLE, TypedParams, param
+from executor.blocks.types.params import CASE_ID, CASE_TITLE, TypedParams, param, shape
 from executor.errors import BlockError
 from executor.kernel.handler.base import Context, Done
 from executor.kernel.values.coerce import truthy
@@ -83,14 +83,7 @@ def _not_last(case: dict[str, Any], at: int) -> Finding:
 def _output_schema(params: Params) -> dict[str, Any] | None:
     if "carry" in params:
         return None
-    return {
-        "type": "object",
-        "properties": {
-            "case": {"type": ["string", "null"]},
-            "title": {"type": "string"},
-            "result": {"type": "boolean"},
-        },
-    }
+    return shape(case=["string", "null"], title="string", result="boolean")
 
 
 class Condition:

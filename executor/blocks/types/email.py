@@ -24,7 +24,7 @@ from executor.blocks.services import Services, services_of
 from executor.blocks.types.connected import CONNECTION, signed_in
 from executor.blocks.types.file_contents import attachments
 from executor.blocks.types.mail import SERVER, Account, account_of, deliver, mailbox, mailboxes
-from executor.blocks.types.params import FILLED, TypedParams, changed, invalid, param
+from executor.blocks.types.params import FILLED, TypedParams, changed, invalid, param, shape
 from executor.blocks.vault.connection import Credential
 from executor.kernel.handler.base import Context, Done
 from executor.kernel.values.files import File
@@ -86,15 +86,12 @@ class Email:
         check=_check,
         effect="write",
         idempotent=False,  # the Message-ID lets a reader recognise a repeat, and many do not
-        output={
-            "type": "object",
-            "properties": {
-                "message_id": {"type": "string"},
-                "transport": {"enum": ["log", "smtp"]},
-                "to": {"type": "array", "items": {"type": "string"}},
-                "refused": {"type": "array", "items": {"type": "string"}},
-            },
-        },
+        output=shape(
+            message_id="string",
+            transport={"enum": ["log", "smtp"]},
+            to={"type": "array", "items": {"type": "string"}},
+            refused={"type": "array", "items": {"type": "string"}},
+        ),
         addresses=("/to", "/cc"),
         attempts=3,
         sentence="To {to}: {subject} | To {to} | Send an email",

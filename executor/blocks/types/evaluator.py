@@ -9,7 +9,7 @@ from typing import Any
 from compiler.catalog import BlockSpec, Finding, Params
 from executor.blocks.llm.base import Message
 from executor.blocks.types.asking import ATTEMPTS, SPENT, ModelParams, ask
-from executor.blocks.types.params import TypedParams, invalid, listed, param, repeated
+from executor.blocks.types.params import TypedParams, invalid, listed, param, repeated, shape
 from executor.kernel.handler.base import Context, Done
 from executor.kernel.values.payload import render
 
@@ -55,14 +55,11 @@ def _output_from(params: Params) -> dict[str, Any]:
         if isinstance(metrics, list)
         else []
     )
-    return {
-        "type": "object",
-        "properties": {
-            "scores": {"type": "object", "properties": {name: {"type": "number"} for name in names}},
-            "reasons": {"type": "object", "properties": {name: {"type": "string"} for name in names}},
-            **SPENT,
-        },
-    }
+    return shape(
+        scores={"type": "object", "properties": {name: {"type": "number"} for name in names}},
+        reasons={"type": "object", "properties": {name: {"type": "string"} for name in names}},
+        **SPENT,
+    )
 
 
 class Evaluator:

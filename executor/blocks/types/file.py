@@ -10,7 +10,7 @@ import io
 from typing import Any
 
 from compiler.catalog import BlockSpec
-from executor.blocks.types.params import FILLED, TypedParams, invalid, param
+from executor.blocks.types.params import FILLED, TypedParams, invalid, param, shape
 from executor.kernel.handler.base import Context, Done
 from executor.kernel.values.payload import render
 
@@ -39,16 +39,7 @@ class MakeFile:
         description="Makes a file of text or a table.",
         category="action",
         params=_Params.json_schema,
-        output={
-            "type": "object",
-            "properties": {
-                "type": {"enum": ["file"]},
-                "id": {"type": "string"},
-                "name": {"type": "string"},
-                "media_type": {"type": "string"},
-                "size": {"type": "integer"},
-            },
-        },
+        output=shape(type={"enum": ["file"]}, id="string", name="string", media_type="string", size="integer"),
         sentence="{name} | Make a file",
         icon="file",
     )

@@ -18,7 +18,7 @@ from msgspec import Struct
 from compiler.catalog import BlockSpec, Finding, Params
 from executor.blocks.llm.base import Message
 from executor.blocks.types.asking import ATTEMPTS, FILES, SPENT, ModelParams, ask
-from executor.blocks.types.params import changed, invalid, param, schema_problem
+from executor.blocks.types.params import changed, invalid, param, schema_problem, shape
 from executor.errors import BadRequest, BlockError
 from executor.kernel.handler.base import Context, Done
 from executor.kernel.values.payload import render
@@ -195,18 +195,15 @@ class Guardrail:
         check=_check,
         effect="read",
         attempts=ATTEMPTS,
-        output={
-            "type": "object",
-            "properties": {
-                "passed": {"type": "boolean"},
-                "problems": {"type": "array", "items": {"type": "string"}},
-                "value": {},
-                "found": {"type": "object", "additionalProperties": {"type": "integer"}},
-                "masked": {"type": "string"},
-                "reason": {"type": "string"},
-                **SPENT,
-            },
-        },
+        output=shape(
+            passed="boolean",
+            problems={"type": "array", "items": {"type": "string"}},
+            value={},
+            found={"type": "object", "additionalProperties": {"type": "integer"}},
+            masked="string",
+            reason="string",
+            **SPENT,
+        ),
         sentence="Check {input}: {check} | Check: {check}",
         icon="guardrail",
     )

@@ -17,7 +17,7 @@ from executor.blocks.services import services_of
 from executor.blocks.types.client import decoded, plain, status_error
 from executor.blocks.types.connected import CONNECTION, credential_of
 from executor.blocks.types.file_contents import SENT_BYTES_MAX, multipart
-from executor.blocks.types.params import FILLED, SENT_HEADERS, TypedParams, changed, param
+from executor.blocks.types.params import FILLED, SENT_HEADERS, TypedParams, changed, param, shape
 from executor.blocks.types.response import header_texts
 from executor.kernel.handler.base import Context, Done
 from executor.kernel.values.files import READ_BYTES_MAX, is_file
@@ -112,17 +112,14 @@ class Http:
         idempotent=False,
         only_reads=lambda params: str(params.get("method") or "GET").upper() in ("GET", "HEAD"),
         repeatable=_is_recognized,
-        output={
-            "type": "object",
-            "properties": {
-                "status": {"type": "integer"},
-                "headers": {"type": "object", "additionalProperties": True},
-                "body": {},
-                "encoding": {"enum": ["json", "text", "base64", "file", "none"]},
-                "url": {"type": "string"},
-                "ms": {"type": "integer"},
-            },
-        },
+        output=shape(
+            status="integer",
+            headers={"type": "object", "additionalProperties": True},
+            body={},
+            encoding={"enum": ["json", "text", "base64", "file", "none"]},
+            url="string",
+            ms="integer",
+        ),
         attempts=3,
         sentence="{method} {url}",
         icon="globe",

@@ -14,13 +14,12 @@ import orjson
 
 from compiler.catalog import BlockSpec, Finding, Params
 from executor.blocks.services import services_of
-from executor.blocks.types.callback import OWN_HEADERS, checked_schema
+from executor.blocks.types.callback import BODY_SCHEMA, CALLED, OWN_HEADERS, until_called
 from executor.blocks.types.params import (
     SENT_HEADERS,
     Expiring,
     as_text,
     changed,
-    expiry_ms,
     invalid,
     param,
     web_address,
@@ -99,11 +98,7 @@ class _Params(Expiring, shift=4):
         advanced=True,
         when=_KUBERNETES,
     )
-    schema: dict[str, Any] | None = param(
-        "Body schema",
-        "JSON Schema. A body that does not match is rejected and the block keeps waiting.",
-        widget="schema",
-    )
+    schema: dict[str, Any] | None = BODY_SCHEMA
 
 
 class Job:
@@ -115,14 +110,7 @@ class Job:
         effect="write",
         pauses=True,
         params=_Params.json_schema,
-        output={
-            "type": "object",
-            "properties": {
-                "body": {},
-                "headers": {"type": "object", "additionalProperties": True},
-                "received_at": {"type": "integer", "description": "Unix milliseconds"},
-            },
-        },
+        output=CALLED,
         check=_check,
         sentence="Run {image} | Start a job at {url} | Start a job",
         icon="job",
@@ -134,14 +122,7 @@ class Job:
             message = ("job", orjson.dumps(_kubernetes(params, services_of(ctx).kubernetes)))
         else:
             message = ("request", orjson.dumps(_http(params)))
-        return Suspend(
-            "webhook",
-            request={"title": ctx.name},
-            schema=checked_schema(params.schema),
-            due_ms=expiry_ms(params.expires_in_s, ctx.now_ms),
-            on_expire=params.on_expire,
-            messages=(message,),
-        )
+        return until_called(ctx, params, params.schema, ctx.name, (message,))
 
 
 def _http(params: _Params) -> dict[str, Any]:

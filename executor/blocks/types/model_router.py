@@ -8,7 +8,7 @@ from compiler.catalog import BlockSpec
 from executor.blocks.llm.base import Message
 from executor.blocks.types.asking import ATTEMPTS, SPENT, ModelParams, ask
 from executor.blocks.types.condition import named_cases
-from executor.blocks.types.params import CASE_ID, CASE_TITLE, TypedParams, invalid, param, repeated
+from executor.blocks.types.params import CASE_ID, CASE_TITLE, TypedParams, invalid, param, repeated, shape
 from executor.kernel.handler.base import Context, Done
 from executor.kernel.values.payload import render
 
@@ -57,15 +57,7 @@ class ModelRouter:
         check=lambda params: tuple(repeated(params, "routes", "id", "route")),
         effect="read",
         attempts=ATTEMPTS,
-        output={
-            "type": "object",
-            "properties": {
-                "route": {"type": "string"},
-                "title": {"type": "string"},
-                "reason": {"type": "string"},
-                **SPENT,
-            },
-        },
+        output=shape(route="string", title="string", reason="string", **SPENT),
         sentence="{model} chooses {routes[].id} | Choose {routes[].id}",
         icon="model_router",
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from compiler.catalog import BlockSpec
+from executor.blocks.types.params import shape
 from executor.kernel.handler.base import Context, Done
 
 
@@ -12,18 +13,15 @@ class Note:
         title="Note",
         description="A note on the canvas. It does not run.",
         category="annotation",
-        params={
-            "type": "object",
-            "properties": {
-                "text": {
-                    "type": "string",
-                    "title": "Text",
-                    "description": "Text of the note. References are not resolved.",
-                    "x-weft": "literal",
-                    "x-ui": {"order": 1, "widget": "longtext", "rows": 4},
-                }
-            },
-        },
+        params=shape(
+            text={
+                "type": "string",
+                "title": "Text",
+                "description": "Text of the note. References are not resolved.",
+                "x-weft": "literal",
+                "x-ui": {"order": 1, "widget": "longtext", "rows": 4},
+            }
+        ),
         handles=(),
         inline=True,
         sentence="{text}",

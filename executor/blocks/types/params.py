@@ -291,6 +291,12 @@ class Expiring(TypedParams):
     )
 
 
+def shape(**fields: Any) -> dict[str, Any]:
+    """Return the JSON Schema of an object with these fields; the name of a type, or a list of names, is a schema."""
+    named = {name: {"type": one} if isinstance(one, str | list) else one for name, one in fields.items()}
+    return {"type": "object", "properties": named}
+
+
 def invalid(message: str, hint: str = "") -> BlockError:
     """Return the error of an invalid param. Trying again would not change that."""
     return BlockError(message, code="params_invalid", retryable=False, hint=hint)

@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 from compiler.catalog import BlockSpec
-from executor.blocks.types.params import HEADERS, TypedParams, changed, invalid, param
+from executor.blocks.types.params import HEADERS, TypedParams, changed, invalid, param, shape
 from executor.kernel.handler.base import Context, Done
 from executor.kernel.values.coerce import coerce
 
@@ -33,14 +33,7 @@ class Response:
         handles=(),
         inline=True,
         ends_run=True,
-        output={
-            "type": "object",
-            "properties": {
-                "data": {},
-                "status": {"type": "integer"},
-                "headers": {"type": "object", "additionalProperties": True},
-            },
-        },
+        output=shape(data={}, status="integer", headers={"type": "object", "additionalProperties": True}),
         sentence="Respond {status} with {body} | Respond {status}",
         icon="reply",
     )

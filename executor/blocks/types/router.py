@@ -6,7 +6,7 @@ from typing import Any
 
 from compiler.catalog import BlockSpec, Case, Finding, Params
 from executor.blocks.types.condition import Branch, first_true, named_cases
-from executor.blocks.types.params import TypedParams, param
+from executor.blocks.types.params import TypedParams, param, shape
 from executor.kernel.handler.base import Context, Done
 from executor.kernel.values.payload import render
 
@@ -70,14 +70,7 @@ class Router:
         handles=(),
         cases=_cases,
         check=_check,
-        output={
-            "type": "object",
-            "properties": {
-                "route": {"type": ["string", "null"]},
-                "title": {"type": "string"},
-                "result": {"type": "boolean"},
-            },
-        },
+        output=shape(route=["string", "null"], title="string", result="boolean"),
         inline=True,
         sentence="Route by {value} | Route to {routes[].id}",
         icon="route",

@@ -5,21 +5,18 @@ from __future__ import annotations
 from typing import Any
 
 from compiler.catalog import BlockSpec, Finding, Params
-from executor.blocks.types.params import ENABLED, FILLED, TypedParams, param
+from executor.blocks.types.params import ENABLED, FILLED, TypedParams, param, shape
 from executor.errors import WeftError
 from executor.kernel.handler.base import Context, Done
 from executor.kernel.values import cron
 
-_OUTPUT: dict[str, Any] = {
-    "type": "object",
-    "properties": {
-        "scheduled_at": {"type": "integer", "description": "The scheduled time, in Unix milliseconds"},
-        "fired_at": {
-            "type": "integer",
-            "description": "Start of the run; later than scheduled_at if it was missed",
-        },
+_OUTPUT: dict[str, Any] = shape(
+    scheduled_at={"type": "integer", "description": "The scheduled time, in Unix milliseconds"},
+    fired_at={
+        "type": "integer",
+        "description": "Start of the run; later than scheduled_at if it was missed",
     },
-}
+)
 
 
 def _output_of(params: Params) -> dict[str, Any]:

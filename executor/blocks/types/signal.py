@@ -5,19 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 from compiler.catalog import BlockSpec
-from executor.blocks.types.params import FILLED, Expiring, expiry_ms, invalid, param
+from executor.blocks.types.params import FILLED, Expiring, expiry_ms, invalid, param, shape
 from executor.kernel.handler.base import Context, Suspend
 
-_OUTPUT: dict[str, Any] = {
-    "type": "object",
-    "properties": {
-        "payload": {},
-        "name": {"type": "string"},
-        "correlation": {"type": ["string", "null"]},
-        "received_at": {"type": "integer", "description": "Unix milliseconds"},
-        "received_by": {"type": ["string", "null"]},
-    },
-}
+_OUTPUT: dict[str, Any] = shape(
+    payload={},
+    name="string",
+    correlation=["string", "null"],
+    received_at={"type": "integer", "description": "Unix milliseconds"},
+    received_by=["string", "null"],
+)
 
 
 class _Params(Expiring):

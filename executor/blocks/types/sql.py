@@ -13,7 +13,7 @@ from executor.blocks.databases.rows import ROWS_MAX, Answer, Login, Query
 from executor.blocks.databases.statement import names
 from executor.blocks.services import services_of
 from executor.blocks.types.connected import CONNECTION, signed_in
-from executor.blocks.types.params import FILLED, TypedParams, changed, invalid, param
+from executor.blocks.types.params import FILLED, TypedParams, changed, invalid, param, shape
 from executor.blocks.vault.connection import Credential
 from executor.kernel.handler.base import Context, Done
 
@@ -143,17 +143,14 @@ class Sql:
         idempotent=False,
         only_reads=_only_reads,
         check=_check,
-        output={
-            "type": "object",
-            "properties": {
-                "rows": {"type": "array", "items": {"type": "object", "additionalProperties": True}},
-                "columns": {"type": "array", "items": {"type": "string"}},
-                "count": {"type": "integer"},
-                "cut": {"enum": [None, "rows", "bytes"]},
-                "affected": {"type": ["integer", "null"]},
-                "ms": {"type": "integer"},
-            },
-        },
+        output=shape(
+            rows={"type": "array", "items": {"type": "object", "additionalProperties": True}},
+            columns={"type": "array", "items": {"type": "string"}},
+            count="integer",
+            cut={"enum": [None, "rows", "bytes"]},
+            affected=["integer", "null"],
+            ms="integer",
+        ),
         attempts=3,
         sentence="{query} | Ask a database",
         icon="sql",
