@@ -64,6 +64,7 @@ def test_a_talk_is_read_and_its_question_answered_in_place(
         editor = Editor(contexts(server.url).page(), server.url)
         run = open_agent(editor)
         expect(editor.at("talk")).to_contain_text("Where is my order 1042?")
+        expect(editor.page.get_by_label("Needs attention")).to_be_hidden()  # it would lie over the block
         call = editor.at("turn-1").get_by_test_id("call-find_order")
         expect(call).to_contain_text("number 1042")
         call.get_by_role("button").click()

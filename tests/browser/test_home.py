@@ -196,3 +196,14 @@ def test_a_first_visit_finds_an_example_that_runs(servers: Servers, contexts: Co
     runs = Api(server.url).get("/api/runs")["runs"]
     assert [run["workflow"] for run in runs] == ["durable-demo"]
     watched.check()
+
+
+def test_a_workflow_is_found_and_opened_from_the_bar(editor: Editor, page: Page) -> None:
+    ends = {"done": {"type": "set", "name": "Done", "at": [272, 0], "params": {"value": 1}}}
+    editor.api.post("/api/workflows", {"document": document(ends, [("start", "done")]), "name": "found-from-the-bar"})
+    page.goto("/runs")
+    page.get_by_role("button", name="Find or do anything").click()
+    page.get_by_placeholder("Find or do anything").fill("found-from")
+    page.get_by_role("option", name="found-from-the-bar").click()
+    expect(page).to_have_url(re.compile("/w/"))
+    expect(editor.at("workflow-name").first).to_have_value("found-from-the-bar")  # its document is named "tested"

@@ -54,6 +54,9 @@ def test_enter_opens_the_sheet_above_which_its_block_is_seen(editor: Editor) -> 
     sheet, card, tape = box_of(editor.at("step-sheet")), box_of(editor.block("reserve")), box_of(editor.at("tape"))
     assert card["y"] + card["height"] <= sheet["y"], "the sheet covers its block"
     assert sheet["y"] + sheet["height"] <= tape["y"], "the sheet covers the Tape"
+    expect(editor.page.get_by_role("tabpanel", name="Lanes")).to_have_count(
+        0
+    )  # the sheet has their room until it closes
     expect(editor.at("step-sheet")).to_contain_text(f"succeeded in run {run[-8:]}")
     expect(row(editor, "Sum up lines")).to_contain_text("1 step back")
     editor.at("sheet-after").click()
@@ -61,6 +64,7 @@ def test_enter_opens_the_sheet_above_which_its_block_is_seen(editor: Editor) -> 
     editor.press("Escape")
     expect(editor.at("step-sheet")).to_have_count(0)
     assert editor.selected() == ["ask"]
+    expect(editor.page.get_by_role("tabpanel", name="Lanes")).to_be_visible()
     editor.block("reserve").dblclick(position={"x": 60, "y": 14})
     expect(editor.at("step-sheet")).to_be_visible()
     editor.at("sheet-close").click()

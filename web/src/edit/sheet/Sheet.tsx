@@ -10,6 +10,15 @@ import { StepSheet } from './StepSheet'
 import { close } from './Frame'
 import { forgetSteps } from './step'
 
+/** The lanes of the Tape give their room to the sheet, and get it back after it; its strip stays. */
+function foldTape(): (() => void) | undefined {
+  if (uiStore.getState().drawer !== 'tape') return undefined
+  uiStore.setState({ drawer: null })
+  return () => {
+    if (uiStore.getState().drawer === null) uiStore.setState({ drawer: 'tape' })
+  }
+}
+
 export default function Sheet({ mode }: { mode: Mode }): ReactElement | null {
   const id = useStore(uiStore, (state) => state.sheet)
   const scope = useFieldScopeOf(mode, id)
@@ -20,6 +29,8 @@ export default function Sheet({ mode }: { mode: Mode }): ReactElement | null {
     if (id !== null && !block) close()
   }, [id, block])
   useEffect(() => setAsStep(false), [id])
+  const isOpen = id !== null
+  useEffect(() => (isOpen ? foldTape() : undefined), [isOpen])
   if (id === null || !block) return null
   return (
     <FieldScopeContext value={scope}>

@@ -1,13 +1,16 @@
-// All commands, blocks and pages in one list (mod+K), found by a few letters.
+// All commands, blocks, workflows and pages in one list (mod+K), found by a few letters.
 
 import { useMemo, useState, type ReactElement } from 'react'
 import { useStore } from 'zustand'
+import { api } from '../../net/api'
 import { uiStore } from '../../state/ui'
+import { useData } from '../../ui/useData'
 import { fuzzy, Listbox, type ListOption } from '../../ui/Listbox'
 import { commandsNow, type CommandItem } from './commands'
 import { Overlay } from './Overlay'
 
 const SHOWN_MAX = 60
+const NONE: readonly string[] = []
 
 export default function CommandPalette(): ReactElement | null {
   const open = useStore(uiStore, (s) => s.overlay === 'palette')
@@ -16,7 +19,9 @@ export default function CommandPalette(): ReactElement | null {
 
 function Open(): ReactElement {
   const [query, setQuery] = useState('')
-  const all = useMemo(commandsNow, [])
+  const stored = useData(() => api.workflows(), [])
+  const names = stored.value?.map((each) => each.name) ?? NONE
+  const all = useMemo(() => commandsNow(names), [names])
   const found = useMemo(() => matching(all, query), [all, query])
   const close = (): void => uiStore.setState({ overlay: null })
   const options = found.map(
@@ -32,7 +37,7 @@ function Open(): ReactElement {
     <Overlay label="Commands" onClose={close}>
       <Listbox
         label="Commands and blocks"
-        placeholder="Search commands and blocks"
+        placeholder="Find or do anything"
         options={options}
         query={query}
         onQuery={setQuery}

@@ -3,7 +3,8 @@
 
 import { lazy, Suspense, useEffect, type ReactElement, type ReactNode } from 'react'
 import { useStore } from 'zustand'
-import { keyOfEvent } from '../../keys'
+import { keyOfEvent, keyText } from '../../keys'
+import { Icon } from '../../ui/icons'
 import { Mark } from '../../ui/Mark'
 import { Link, useLocation } from '../../ui/navigation'
 import { loadServer } from '../../state/server'
@@ -32,7 +33,7 @@ const TABS: readonly BarTab[] = [
 ]
 
 export interface TopBarProps {
-  /** Behind the brand. */
+  /** After the brand. */
   left?: ReactNode
   /** At the right end. */
   right?: ReactNode
@@ -77,7 +78,10 @@ export default function TopBar({ left, right, approvals, tabs = TABS }: TopBarPr
             )
           })}
         </nav>
-        <div className="bar__right">{right}</div>
+        <div className="bar__right">
+          {left ? null : <FindAnything />}
+          {right}
+        </div>
         <CommandPalette />
         <Suspense fallback={null}>
           {sheet ? <ShortcutSheet /> : null}
@@ -90,6 +94,17 @@ export default function TopBar({ left, right, approvals, tabs = TABS }: TopBarPr
         </div>
       ) : null}
     </>
+  )
+}
+
+/** The command palette for the pointer, on pages whose bar has room. */
+function FindAnything(): ReactElement {
+  return (
+    <button type="button" className="bar__find" onClick={() => uiStore.setState({ overlay: 'palette' })}>
+      <Icon name="search" />
+      Find or do anything
+      <kbd>{keyText('commands')}</kbd>
+    </button>
   )
 }
 

@@ -1,4 +1,4 @@
-// Everything the command palette offers: what the canvas can do (with its key), blocks to go to, pages, themes.
+// Everything the command palette offers: what the canvas can do (with its key), blocks to go to, workflows, pages, themes.
 
 import { canTurn, runCommand, type CanvasMode } from '../../canvas/commands'
 import { goTo } from '../../canvas/walk'
@@ -11,6 +11,7 @@ import { runStore } from '../../state/live'
 import { uiStore, type Theme } from '../../state/ui'
 import { iconOf, type IconName } from '../../ui/icons'
 import { exportJson } from '../../actions/files'
+import { openWorkflow } from '../../actions/open'
 
 export interface CommandItem {
   id: string
@@ -27,11 +28,18 @@ export interface CommandItem {
 const NOT_LISTED = new Set<KeyId>(['back', 'move', 'moveFar', 'walk', 'commands', 'play'])
 const EDITS = new Set(['Build', 'Move', 'Edit'])
 
-export function commandsNow(): CommandItem[] {
+/** `workflows`: names to open. */
+export function commandsNow(workflows: readonly string[]): CommandItem[] {
   const { id } = docStore.getState()
   const running = runStore.getState().id !== null
   const mode: CanvasMode | null = id !== null ? 'edit' : running ? 'run' : null
-  return [...(mode ? doing(mode, running) : []), ...(mode ? blocks(mode) : []), ...pages(), ...themes()]
+  return [
+    ...(mode ? doing(mode, running) : []),
+    ...(mode ? blocks(mode) : []),
+    ...workflows.map(opening),
+    ...pages(),
+    ...themes(),
+  ]
 }
 
 function doing(mode: CanvasMode, running: boolean): CommandItem[] {
@@ -87,6 +95,16 @@ function blocks(mode: CanvasMode): CommandItem[] {
       },
     }
   })
+}
+
+function opening(name: string): CommandItem {
+  return {
+    id: `workflow ${name}`,
+    label: name,
+    group: 'Workflows',
+    icon: 'run_workflow',
+    run: () => void openWorkflow(name),
+  }
 }
 
 function pages(): CommandItem[] {

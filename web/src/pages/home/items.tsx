@@ -53,7 +53,7 @@ export function WorkflowTile({
   const edited = draft !== undefined && draft.base_rev !== draft.rev
   const open = async (then?: () => void): Promise<void> => {
     try {
-      const id = draft?.id ?? (await api.createDraft(document, name, card.version)).id
+      const id = draft?.id ?? (await api.createDraft({ ...document, name }, name, card.version)).id
       navigate(`/w/${id}`)
       if (then) onceOpen(id, then)
     } catch (error) {

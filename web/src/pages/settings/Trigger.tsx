@@ -1,8 +1,8 @@
 // What schedules and webhooks have in common on the page: the section, a row that opens, a switch, and where it belongs.
 
 import { useState, type ReactElement, type ReactNode } from 'react'
-import { Link, navigate } from '../../ui/navigation'
-import { api } from '../../net/api'
+import { Link } from '../../ui/navigation'
+import { openWorkflow } from '../../actions/open'
 import { Button } from '../../ui/Button'
 import { Ago } from '../../ui/Ago'
 import { Dialog } from '../../ui/Dialog'
@@ -191,17 +191,6 @@ export function Belongs({
   origin: string
 }): ReactElement {
   const why = useReadOnly()
-  const openCopy = async (): Promise<void> => {
-    try {
-      // A draft of this workflow, if there is one; else a copy of its newest version.
-      const draft = (await api.drafts()).find((each) => each.base_name === workflow || each.name === workflow)
-      if (draft) return navigate(`/w/${draft.id}`)
-      const stored = await api.workflow(workflow)
-      navigate(`/w/${(await api.createDraft(stored.document, workflow, stored.version)).id}`)
-    } catch (error) {
-      toast(messageOf(error), 'err')
-    }
-  }
   return (
     <>
       <Link to={`/runs?workflow=${encodeURIComponent(workflow)}`}>{workflow}</Link>
@@ -209,7 +198,7 @@ export function Belongs({
       {origin === 'document' && block && why ? (
         <span className="quiet">block {block}</span>
       ) : origin === 'document' && block ? (
-        <button type="button" className="trigger__block" onClick={() => void openCopy()}>
+        <button type="button" className="trigger__block" onClick={() => void openWorkflow(workflow)}>
           block {block}
         </button>
       ) : (
