@@ -17,36 +17,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from compiler.diagnostics import CompileError
-from executor.errors import (
-    AnswerInvalid,
-    BackupUnusable,
-    BadRequest,
-    BlockError,
-    Conflict,
-    CorruptJournal,
-    CronInvalid,
-    DatabaseFull,
-    DeliveryRefused,
-    Fenced,
-    FileNotYours,
-    InputInvalid,
-    LimitExceeded,
-    Lost,
-    NestedTransaction,
-    NotFound,
-    NotYours,
-    NoWorkflow,
-    QueryRefused,
-    QueueFull,
-    SandboxError,
-    SignInRequired,
-    StoreError,
-    Unheard,
-    WebhookDisabled,
-    WebhookNotReady,
-    WeftError,
-    ZoneUnknown,
-)
+from executor import errors
 
 _log = logging.getLogger("weft.server")
 PROBLEM_JSON = "application/problem+json"
@@ -54,73 +25,73 @@ INTERNAL = "Internal error; see the server log."
 _RESERVED = frozenset({"type", "title", "status", "code", "detail", "pointer", "hint", "diagnostics"})
 
 
-class MalformedBody(BadRequest):
+class MalformedBody(errors.BadRequest):
     """The body is not JSON."""
 
     code = "malformed_json"
 
 
-class BodyInvalid(BadRequest):
+class BodyInvalid(errors.BadRequest):
     """The body has the wrong shape."""
 
     code = "body_invalid"
 
 
-class BodyTooLarge(LimitExceeded):
+class BodyTooLarge(errors.LimitExceeded):
     """The body is larger than this server allows."""
 
     code = "body_too_large"
 
 
-class BodyTimeout(WeftError):
+class BodyTimeout(errors.WeftError):
     """The body did not arrive in time."""
 
     code = "body_timeout"
 
 
-class UnsupportedMedia(WeftError):
+class UnsupportedMedia(errors.WeftError):
     """Writes need the content type application/json."""
 
     code = "unsupported_media_type"
 
 
-class Unauthorized(WeftError):
+class Unauthorized(errors.WeftError):
     """This needs the server's token."""
 
     code = "unauthorized"
 
 
-class Forbidden(WeftError):
+class Forbidden(errors.WeftError):
     """This needs another role."""
 
     code = "forbidden"
 
 
-class CrossSite(WeftError):
+class CrossSite(errors.WeftError):
     """Requests from other web sites are refused."""
 
     code = "cross_site"
 
 
-class HeadersTooLarge(WeftError):
+class HeadersTooLarge(errors.WeftError):
     """The headers are too large."""
 
     code = "headers_too_large"
 
 
-class Misdirected(WeftError):
+class Misdirected(errors.WeftError):
     """This server does not serve that host name."""
 
     code = "host_not_allowed"
 
 
-class PreconditionRequired(WeftError):
+class PreconditionRequired(errors.WeftError):
     """This needs the header If-Match with the revision that is to be changed."""
 
     code = "if_match_required"
 
 
-class TooManyStreams(WeftError):
+class TooManyStreams(errors.WeftError):
     """Too many event streams are open."""
 
     code = "too_many_streams"
@@ -130,64 +101,64 @@ class TooManyStreamsOfRun(TooManyStreams):
     """Too many event streams of this run are open."""
 
 
-class TooManyTries(WeftError):
+class TooManyTries(errors.WeftError):
     """Too many tries; wait a little."""
 
     code = "too_many_tries"
 
 
-class Stopping(WeftError):
+class Stopping(errors.WeftError):
     """The server stopped before this was answered."""
 
     code = "server_stopping"
 
 
 # A class that is not here has the status of its base.
-STATUS: Mapping[type[WeftError], int] = {
-    AnswerInvalid: 422,
-    BackupUnusable: 400,
-    BadRequest: 400,
-    BlockError: 502,
+STATUS: Mapping[type[errors.WeftError], int] = {
+    errors.AnswerInvalid: 422,
+    errors.BackupUnusable: 400,
+    errors.BadRequest: 400,
+    errors.BlockError: 502,
     BodyInvalid: 422,
     BodyTimeout: 408,
-    Conflict: 409,
-    CorruptJournal: 500,
-    CronInvalid: 422,
+    errors.Conflict: 409,
+    errors.CorruptJournal: 500,
+    errors.CronInvalid: 422,
     CrossSite: 403,
-    DatabaseFull: 507,
-    DeliveryRefused: 401,
-    Fenced: 409,
+    errors.DatabaseFull: 507,
+    errors.DeliveryRefused: 401,
+    errors.Fenced: 409,
     Forbidden: 403,
     HeadersTooLarge: 431,
-    InputInvalid: 422,
-    LimitExceeded: 413,
-    Lost: 500,
+    errors.InputInvalid: 422,
+    errors.LimitExceeded: 413,
+    errors.Lost: 500,
     Misdirected: 421,
-    NestedTransaction: 500,
-    NoWorkflow: 422,
-    NotFound: 404,
-    NotYours: 403,
-    FileNotYours: 403,
+    errors.NestedTransaction: 500,
+    errors.NoWorkflow: 422,
+    errors.NotFound: 404,
+    errors.NotYours: 403,
+    errors.FileNotYours: 403,
     PreconditionRequired: 428,
-    QueryRefused: 400,
-    QueueFull: 429,
-    SandboxError: 422,
-    SignInRequired: 401,
+    errors.QueryRefused: 400,
+    errors.QueueFull: 429,
+    errors.SandboxError: 422,
+    errors.SignInRequired: 401,
     Stopping: 503,
-    StoreError: 503,
+    errors.StoreError: 503,
     TooManyStreams: 503,
     TooManyStreamsOfRun: 429,
     TooManyTries: 429,
     Unauthorized: 401,
-    Unheard: 409,
+    errors.Unheard: 409,
     UnsupportedMedia: 415,
-    WebhookDisabled: 410,
-    WebhookNotReady: 503,
-    ZoneUnknown: 422,
+    errors.WebhookDisabled: 410,
+    errors.WebhookNotReady: 503,
+    errors.ZoneUnknown: 422,
 }
 
 
-def status_of(error: WeftError) -> int:
+def status_of(error: errors.WeftError) -> int:
     """Return the HTTP status of an error; 500 for an unknown class."""
     return next((STATUS[base] for base in type(error).__mro__ if base in STATUS), 500)
 
@@ -221,7 +192,7 @@ def problem(
     return Response(data, status, headers, media_type=PROBLEM_JSON)
 
 
-def problem_of(error: WeftError) -> Response:
+def problem_of(error: errors.WeftError) -> Response:
     """Return an error as a problem response (RFC 9457), with the status of its class."""
     headers, status = {}, status_of(error)
     if status == 401:
@@ -250,7 +221,7 @@ def problem_of_document(error: CompileError) -> Response:
 def answer_to(error: Exception, method: str, path: str) -> Response | None:
     """Return the answer to a request that failed with `error`, or None if the error is not one that is expected."""
     match error:
-        case WeftError():
+        case errors.WeftError():
             if status_of(error) == 500:
                 _log.error("%s %s failed", method, path, exc_info=error)
             return problem_of(error)

@@ -18,18 +18,7 @@ import msgspec
 from msgspec import Raw
 from msgspec.structs import replace
 
-from executor.blocks.runners.call import (
-    ATTEMPT,
-    Answer,
-    Call,
-    Failure,
-    Report,
-    decode_call,
-    encode,
-    error_of,
-    failure_of,
-    found,
-)
+from executor.blocks.runners import call as calls
 from executor.blocks.runners.itself import end_with_parent
 from executor.errors import BlockError, Fenced
 from executor.kernel.process.observe import inside
@@ -42,9 +31,9 @@ is_child = threading.Event()
 class Voice(Protocol):
     """The way of messages from a function to the server."""
 
-    def report(self, report: Report) -> None: ...
+    def report(self, report: calls.Report) -> None: ...
 
-    def ask(self, report: Report) -> None:
+    def ask(self, report: calls.Report) -> None:
         """Send a checkpoint, and return when it is stored. Raises BlockError, Fenced."""
         ...
 
@@ -52,22 +41,22 @@ class Voice(Protocol):
 class FarContext:
     """The part of `executor.kernel.handler.base.Context` that exists in another process, with the same meaning."""
 
-    def __init__(self, call: Call, voice: Voice) -> None:
-        for name in ATTEMPT:
+    def __init__(self, call: calls.Call, voice: Voice) -> None:
+        for name in calls.ATTEMPT:
             setattr(self, name, getattr(call, name))
         self._voice = voice
 
     def log(self, *values: object) -> None:
-        self._voice.report(Report("log", " ".join(map(str, values))))
+        self._voice.report(calls.Report("log", " ".join(map(str, values))))
 
     def emit(self, text: str) -> None:
-        self._voice.report(Report("emit", text))
+        self._voice.report(calls.Report("emit", text))
 
     async def checkpoint(self, value: Any) -> None:
         await asyncio.to_thread(self.checkpoint_from_thread, value)
 
     def checkpoint_from_thread(self, value: Any) -> None:
-        self._voice.ask(Report("checkpoint", Raw(encode_payload(value))))
+        self._voice.ask(calls.Report("checkpoint", Raw(encode_payload(value))))
 
     def __getattr__(self, name: str) -> Any:
         if name in ("heartbeat", "cancelled", "http"):
@@ -81,22 +70,24 @@ class FarContext:
 
 def carry_out(data: bytes, voice: Voice) -> bytes:
     """Call the function of an encoded `Call`; an encoded `Answer`. Raises nothing that a function can raise."""
-    call = decode_call(data)
+    call = calls.decode_call(data)
     try:
         output = encode_payload(_call(call, voice))
     except (BlockError, Fenced) as error:
-        failure = failure_of(error)
-        return encode(Answer(failure=replace(failure, traceback=failure.traceback or _traceback(call, error))))
+        failure = calls.failure_of(error)
+        return calls.encode(
+            calls.Answer(failure=replace(failure, traceback=failure.traceback or _traceback(call, error)))
+        )
     except BaseException as error:
         message = f"{call.function}: {type(error).__name__}: {error}"
-        failure = Failure("function_failed", _unicode(message), True, traceback=_traceback(call, error))
-        return encode(Answer(failure=failure))
-    return encode(Answer(Raw(output)))
+        failure = calls.Failure("function_failed", _unicode(message), True, traceback=_traceback(call, error))
+        return calls.encode(calls.Answer(failure=failure))
+    return calls.encode(calls.Answer(Raw(output)))
 
 
-def _call(call: Call, voice: Voice) -> Any:
+def _call(call: calls.Call, voice: Voice) -> Any:
     try:
-        function: Callable[..., Any] = found(call.place)
+        function: Callable[..., Any] = calls.found(call.place)
     except (ImportError, AttributeError) as error:
         raise BlockError(
             f"{call.function} cannot be imported where it is to run: {error}",
@@ -114,9 +105,9 @@ def _call(call: Call, voice: Voice) -> Any:
         return function(**arguments)
 
 
-def _traceback(call: Call, error: BaseException) -> str:
+def _traceback(call: calls.Call, error: BaseException) -> str:
     try:
-        return _unicode(traceback_of(error, found(call.place)))
+        return _unicode(traceback_of(error, calls.found(call.place)))
     except (ImportError, AttributeError):  # there is no function to look into
         return ""
 
@@ -156,23 +147,23 @@ class _PipeVoice:
         self._lock = threading.Lock()
         self._is_over = False
 
-    def report(self, report: Report) -> None:
+    def report(self, report: calls.Report) -> None:
         with self._lock:
             if not self._is_over:
-                self._pipes.write(encode(report))
+                self._pipes.write(calls.encode(report))
 
-    def ask(self, report: Report) -> None:
+    def ask(self, report: calls.Report) -> None:
         with self._lock:
             if self._is_over:
                 message = "the attempt has ended: its checkpoint was not stored"
                 raise BlockError(message, code="attempt_over")
-            self._pipes.write(encode(report))
+            self._pipes.write(calls.encode(report))
             answer = self._pipes.calls.readline()
         if not answer:
             raise ConnectionError("the server has ended")
-        failure = msgspec.json.decode(answer, type=Failure | None)
+        failure = msgspec.json.decode(answer, type=calls.Failure | None)
         if failure is not None:
-            raise error_of(failure)
+            raise calls.error_of(failure)
 
     def end(self, answer: bytes) -> None:
         with self._lock:
@@ -190,10 +181,10 @@ def main() -> None:
     pipes = _Pipes()
     sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]  # it is that of the interpreter
     spawn.prepare(json.loads(sys.argv[2]))
-    pipes.write(encode(Answer()))
+    pipes.write(calls.encode(calls.Answer()))
     while call := pipes.calls.readline():
         voice = _PipeVoice(pipes)
         # The server is notified before the function or its module is touched: else it would be in doubt about the call
         # of a lost child.
-        voice.report(Report("begun"))
+        voice.report(calls.Report("begun"))
         voice.end(carry_out(call, voice))

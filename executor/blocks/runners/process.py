@@ -10,19 +10,8 @@ from typing import Any
 
 import orjson
 
+from executor.blocks.runners import call as calls
 from executor.blocks.runners import far
-from executor.blocks.runners.call import (
-    Answer,
-    Call,
-    Failure,
-    Listener,
-    Report,
-    decode_message,
-    encode,
-    failure_of,
-    not_called,
-    result_of,
-)
 from executor.blocks.runners.children import IDLE_S, Child, Children
 from executor.errors import BlockError, Fenced, Lost
 
@@ -35,11 +24,11 @@ class ProcessRunner:
         self.most = most or os.cpu_count() or 1
         self._children = Children(_start, self.most, idle_s=idle_s)
 
-    async def call(self, call: Call, listener: Listener) -> Any:
+    async def call(self, call: calls.Call, listener: calls.Listener) -> Any:
         """See `blocks.runners.call.Runner`. Runs take turns. The wait for a child is outside the time limit."""
         async with self._children.one(call.run_id, listener.waiting) as child:
             answer = await _answer(child, call, listener)
-        return result_of(answer)
+        return calls.result_of(answer)
 
     async def close(self) -> None:
         await self._children.close()
@@ -68,15 +57,15 @@ def _main() -> dict[str, Any]:
     return {"sys_argv": sys.argv, **place}
 
 
-async def _answer(child: Child, call: Call, listener: Listener) -> Answer:
+async def _answer(child: Child, call: calls.Call, listener: calls.Listener) -> calls.Answer:
     """Raises Lost, and BlockError: the function was not called."""
     has_begun = False
     try:
-        await child.send(encode(call))
-        while not isinstance(message := decode_message(await child.receive()), Answer):
+        await child.send(calls.encode(call))
+        while not isinstance(message := calls.decode_message(await child.receive()), calls.Answer):
             has_begun = True
             if message.kind == "checkpoint":
-                await child.send(encode(await _stored(message, listener)))
+                await child.send(calls.encode(await _stored(message, listener)))
             elif message.kind != "begun":
                 (listener.log if message.kind == "log" else listener.emit)(message.value)
         return message
@@ -86,12 +75,12 @@ async def _answer(child: Child, call: Call, listener: Listener) -> Answer:
         how = f"was lost: {error}"
     listener.log(f"(the child process {child.pid} {how})")
     message = f"the child process of the attempt {how}"
-    raise Lost(message) if has_begun else not_called(message)
+    raise Lost(message) if has_begun else calls.not_called(message)
 
 
-async def _stored(report: Report, listener: Listener) -> Failure | None:
+async def _stored(report: calls.Report, listener: calls.Listener) -> calls.Failure | None:
     try:
         await listener.checkpoint(report.value)
     except (BlockError, Fenced) as error:
-        return failure_of(error)
+        return calls.failure_of(error)
     return None

@@ -12,19 +12,7 @@ from collections.abc import Sequence
 
 from compiler.keys import NodeKey
 from compiler.plan import Plan
-from executor.kernel.core.events import (
-    Event,
-    NodeSkipped,
-    NodeStarted,
-    NodeSucceeded,
-    RunCancelling,
-    RunFinished,
-    RunStarted,
-    StepLost,
-    VariablesPatched,
-    WaitClosed,
-    WaitOpened,
-)
+from executor.kernel.core import events as e
 
 
 def root_of(plan: Plan, number: int) -> int:
@@ -94,7 +82,7 @@ def _within(plan: Plan, region: int) -> set[int]:
     return {number for number, home in enumerate(plan.region_of) if home in inside}
 
 
-def fork_point(events: Sequence[Event], seq: int) -> int:
+def fork_point(events: Sequence[e.Event], seq: int) -> int:
     """Return how many of `events`, which begin a journal, a fork at `seq` takes over: to the end of the step that `seq`
     falls into, and never the end of a run, or what was recorded because it was cancelled."""
     end = _open_end(events)
@@ -104,40 +92,40 @@ def fork_point(events: Sequence[Event], seq: int) -> int:
     return seq
 
 
-def _open_end(events: Sequence[Event]) -> int:
+def _open_end(events: Sequence[e.Event]) -> int:
     for index, event in enumerate(events):
-        if isinstance(event, RunCancelling):
+        if isinstance(event, e.RunCancelling):
             return index
-        if isinstance(event, NodeSucceeded) and event.end_run:
+        if isinstance(event, e.NodeSucceeded) and event.end_run:
             patched = events[index - 1]
-            return index - 1 if isinstance(patched, VariablesPatched) and patched.key == event.key else index
+            return index - 1 if isinstance(patched, e.VariablesPatched) and patched.key == event.key else index
     end = len(events)
-    if isinstance(events[-1], RunFinished):
+    if isinstance(events[-1], e.RunFinished):
         end -= 1
         while _is_cancelled_wait(events[end - 1]):
             end -= 1
     return end
 
 
-def _belongs(events: Sequence[Event], seq: int) -> bool:
+def _belongs(events: Sequence[e.Event], seq: int) -> bool:
     """Returns True if event number `seq + 1` was recorded for the same fact as the one before it."""
     last, following = events[seq - 1], events[seq]
-    if isinstance(following, NodeSkipped) and following.reason == "pruned":
+    if isinstance(following, e.NodeSkipped) and following.reason == "pruned":
         return True
     if _is_cancelled_wait(following):
         return True  # a node failed, and a container around it caught that
-    if isinstance(following, WaitOpened) and following.beside:
+    if isinstance(following, e.WaitOpened) and following.beside:
         return True
-    if isinstance(last, WaitClosed):
+    if isinstance(last, e.WaitClosed):
         return last.outcome != "cancelled"
-    if isinstance(last, StepLost):
+    if isinstance(last, e.StepLost):
         return True  # with it the attempt ended, or its wait did
-    if isinstance(last, VariablesPatched):
-        same = getattr(following, "key", None) == last.key and not isinstance(following, NodeStarted)
-        return same or isinstance(following, VariablesPatched)
+    if isinstance(last, e.VariablesPatched):
+        same = getattr(following, "key", None) == last.key and not isinstance(following, e.NodeStarted)
+        return same or isinstance(following, e.VariablesPatched)
     # a run from a block begins with what the blocks it takes over did to the variables
-    return isinstance(last, RunStarted) and isinstance(following, VariablesPatched)
+    return isinstance(last, e.RunStarted) and isinstance(following, e.VariablesPatched)
 
 
-def _is_cancelled_wait(event: Event) -> bool:
-    return isinstance(event, WaitClosed) and event.outcome == "cancelled"
+def _is_cancelled_wait(event: e.Event) -> bool:
+    return isinstance(event, e.WaitClosed) and event.outcome == "cancelled"

@@ -19,19 +19,8 @@ import orjson
 from msgspec import Struct
 
 from compiler.diagnostics import CompileError
+from executor import errors
 from executor.blocks.types.webhook import header_problem
-from executor.errors import (
-    BadRequest,
-    Conflict,
-    DeliveryRefused,
-    Fenced,
-    InputInvalid,
-    NotFound,
-    StoreError,
-    WebhookDisabled,
-    WebhookNotReady,
-    WeftError,
-)
 from executor.kernel.core import facts as f
 from executor.kernel.journal.codec import keep_plan
 from executor.kernel.run.new_run import Origin, check_input, new_run, new_run_id
@@ -172,7 +161,7 @@ class Webhooks(Topic):
         row = await self._row(id)
         if row.auth == "none" or row.secret_env is not None:
             where = f"it is read from {row.secret_env}" if row.secret_env else "it has no authentication"
-            raise Conflict(f"the secret of webhook '{id}' cannot be rotated: {where}", code="no_own_secret")
+            raise errors.Conflict(f"the secret of webhook '{id}' cannot be rotated: {where}", code="no_own_secret")
         row = _there(id, await self._store.rotate_webhook(id, new_generation(), self._clock.now_ms()))
         secret = self._parts.links.webhook_secret if page_of(id) is None else self._parts.links.page_token
         return secret(row.id, row.generation)
@@ -192,13 +181,13 @@ class Webhooks(Topic):
         self._seen.add(id)
         try:
             yield
-        except StoreError:
+        except errors.StoreError:
             raise
-        except WeftError as error:
+        except errors.WeftError as error:
             self.record_refused(id, error)
             raise
 
-    def record_refused(self, id: str, error: WeftError) -> None:
+    def record_refused(self, id: str, error: errors.WeftError) -> None:
         """Record a refused request; nothing is recorded for ids of no known webhook."""
         if id in self._seen:
             now_ms = self._clock.now_ms()
@@ -220,7 +209,7 @@ class Webhooks(Topic):
         checked = await self._input_of(row, start, request, delivery, now_ms)
         try:
             return await self.deliver(row, start, checked, Proof(delivery, proof.digest), now_ms)
-        except Fenced:  # switched off, deleted or changed meanwhile: judged as things are now
+        except errors.Fenced:  # switched off, deleted or changed meanwhile: judged as things are now
             return await self._receive(await self._row(row.id), request, admit)
 
     async def page(self, id: str, token: str, message: str, code: str) -> WebhookRow:
@@ -234,18 +223,18 @@ class Webhooks(Topic):
         for key in await self._parts.key_times.old():
             if row is not None and same(token, links.page_token(id, generation, key)):
                 return row
-        raise NotFound(message, code=code)
+        raise errors.NotFound(message, code=code)
 
     async def ready(self, row: WebhookRow) -> StartOf:
         """Return the start of the webhook. Raises WebhookDisabled, WebhookNotReady."""
         if not row.enabled:
-            raise WebhookDisabled()
+            raise errors.WebhookDisabled()
         try:
             return await start_of(self._parts, row)
-        except (NotFound, CompileError) as error:
+        except (errors.NotFound, CompileError) as error:
             # A stranger must not learn the content of the workflow.
             log.error("webhook %s cannot start its workflow: %s", row.id, error)
-            raise WebhookNotReady() from error
+            raise errors.WebhookNotReady() from error
 
     async def deliver(
         self, row: WebhookRow, start: StartOf, input: Any, proof: Proof, now_ms: int, files: Sequence[str] = ()
@@ -259,7 +248,7 @@ class Webhooks(Topic):
         delivered = DeliveryRow(row.id, proof.delivery, proof.digest, now_ms, run.id)
         first, stored = await self._store.deliver(row, delivered, run)
         if stored is None:
-            raise Conflict(
+            raise errors.Conflict(
                 f"this delivery was received before and started run {first.run_id}",
                 code="delivery_replayed",
                 hint="each delivery starts one run; to start another, send a different body with a new signature",
@@ -276,11 +265,11 @@ class Webhooks(Topic):
         input = envelope(request, orjson.loads(row.headers), delivery, now_ms) if whole else body_of(request)
         try:
             return await check_input(start.plan, input, self._parts.services.sandbox.matches)
-        except InputInvalid as error:
+        except errors.InputInvalid as error:
             inside = "/body" if whole else ""
             pointer = (error.pointer or "").removeprefix("/input").removeprefix(inside)
             found = [{**one, "pointer": one["pointer"].removeprefix(inside)} for one in error.extra.get("errors", [])]
-            raise InputInvalid(
+            raise errors.InputInvalid(
                 error.message,
                 code=error.code,
                 pointer=pointer,
@@ -292,10 +281,10 @@ class Webhooks(Topic):
         """Check the proof, also with the secrets of earlier keys while they are valid. Raises like `prove`."""
         try:
             return prove(row.auth, self._known_secret(row), request, now_ms)
-        except DeliveryRefused:
+        except errors.DeliveryRefused:
             if row.secret_env is None:
                 for key in await self._parts.key_times.old():
-                    with suppress(DeliveryRefused):
+                    with suppress(errors.DeliveryRefused):
                         return prove(
                             row.auth, self._parts.links.webhook_secret(row.id, row.generation, key), request, now_ms
                         )
@@ -332,22 +321,22 @@ def _there(id: str, row: WebhookRow | None) -> WebhookRow:
     return row
 
 
-def _unknown(id: str) -> NotFound:
-    return NotFound(f"there is no webhook '{id}'", code="webhook_not_found")
+def _unknown(id: str) -> errors.NotFound:
+    return errors.NotFound(f"there is no webhook '{id}'", code="webhook_not_found")
 
 
 def _check(spec: WebhookSpec) -> None:
     for i, name in enumerate(spec.headers):
         problem = header_problem(name)
         if problem is not None:
-            raise BadRequest(problem, code="param_invalid", pointer=f"/headers/{i}")
+            raise errors.BadRequest(problem, code="param_invalid", pointer=f"/headers/{i}")
     if spec.secret_env is not None and (spec.auth == "none" or not ENV_NAME.fullmatch(spec.secret_env)):
         what = (
             "a webhook without authentication has no secret"
             if spec.auth == "none"
             else "this is not a valid environment name"
         )
-        raise BadRequest(what, code="param_invalid", pointer="/secret_env", hint="remove it")
+        raise errors.BadRequest(what, code="param_invalid", pointer="/secret_env", hint="remove it")
 
 
 # --- refused requests ---
@@ -408,7 +397,7 @@ class Refusals:
             try:
                 if rows:
                     await self._store.add_refusals(list(rows.values()))
-            except StoreError as error:
+            except errors.StoreError as error:
                 log.warning("%d counts of refused requests could not be stored: %s", len(rows), error)
                 for key, row in rows.items():
                     newer = self._unwritten.get(key)
