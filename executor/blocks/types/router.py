@@ -43,7 +43,8 @@ class _Params(TypedParams):
 def _check(params: Params) -> tuple[Finding, ...]:
     found: list[Finding] = []
     routes = params.get("routes")
-    compared = [route for route in routes if isinstance(route, dict) and not _has_rule(route)] if routes else []
+    listed = routes if isinstance(routes, list) else []
+    compared = [route for route in listed if isinstance(route, dict) and not _has_rule(route)]
     if compared and params.get("value") in (None, ""):
         found.append(Finding("required", "/value", "Value is required.", "Routes without a condition compare it."))
     if not params.get("default"):
