@@ -288,6 +288,7 @@ class Approval(Block, type="approval"):
         notify: Mapping[str, Any] | UnsetType = UNSET,
         expires_in_s: Number | UnsetType = UNSET,
         on_expire: str | UnsetType = UNSET,
+        remind_before_s: Number | UnsetType = UNSET,
         by: Sequence[str] | UnsetType = UNSET,
         not_starter: bool | UnsetType = UNSET,
         fail_on: Sequence[str] | UnsetType = UNSET,
@@ -310,6 +311,7 @@ class Form(Block, type="form"):
         notify: Mapping[str, Any] | UnsetType = UNSET,
         expires_in_s: Number | UnsetType = UNSET,
         on_expire: str | UnsetType = UNSET,
+        remind_before_s: Number | UnsetType = UNSET,
         **options: Unpack[Options],
     ) -> None:
         self._begin(locals(), options)

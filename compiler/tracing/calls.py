@@ -44,6 +44,7 @@ def approve(
     actions: Sequence[str] | None = None,
     expires_in: float | None = None,
     on_expire: str | None = None,
+    remind_before: float | None = None,
     by: Sequence[str] | None = None,
     notify: Mapping[str, Any] | None = None,
     id: str | None = None,
@@ -52,7 +53,7 @@ def approve(
 
     fields       a type, or a JSON Schema: the form for the person
     actions      ids of the buttons; without them `approve` and `reject`
-    expires_in   seconds
+    expires_in   seconds, as remind_before
     others       as the params of the block `approval`
 
     The value has the fields, `action`, `answered_by` and `answered_at`.
@@ -65,6 +66,7 @@ def approve(
         "actions": actions,
         "expires_in_s": expires_in,
         "on_expire": on_expire,
+        "remind_before_s": remind_before,
         "by": by,
         "notify": notify,
     }

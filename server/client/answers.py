@@ -171,7 +171,7 @@ class NodeView(TypedDict):
     usage: NotRequired[dict[str, int] | None]; cost: NotRequired[float | None]; unpriced: NotRequired[int]
     reused_usage: NotRequired[dict[str, int] | None]; reused_cost: NotRequired[float | None]
 class NotificationView(TypedDict):
-    channel: str; to: str; status: str; attempts: int; due_at_ms: NotRequired[int | None]
+    channel: str; to: str; status: str; attempts: int; reminder: NotRequired[bool]; due_at_ms: NotRequired[int | None]
     settled_at_ms: NotRequired[int | None]; error: NotRequired[str | None]
 class Offer(TypedDict): name: str; host: str; ready: bool; models: list[Priced]
 class Offered(TypedDict): id: str; method: str; path: str; title: str; tag: str | None; problem: str | None

@@ -131,7 +131,17 @@ def _foot(wait: WaitView, background: Background) -> Html:
     until = wait.expires_at_ms and el("span", "Open until ", moment(wait.expires_at_ms), class_="deadline")
     then = f"After that it counts as {as_words(late)}." if late in wait.actions else None
     once = "This link accepts one answer. Opening it changes nothing."
-    return el("footer", until or None, el("span", then and f"{then} ", once), class_="foot")
+    return el("footer", until or None, _reminder(wait), el("span", then and f"{then} ", once), class_="foot")
+
+
+def _reminder(wait: WaitView) -> Html | None:
+    """When those who were notified are reminded, or were."""
+    reminders = [each for each in wait.notifications if each.reminder]
+    sent = next((each.settled_at_ms for each in reminders if each.status == "sent"), None)
+    due = next((each.due_at_ms for each in reminders if each.status == "pending"), None)
+    if sent is None and due is None:
+        return None
+    return el("span", "A reminder was sent " if sent else "A reminder is sent ", moment(sent or due), ".")
 
 
 def _way(wait: WaitView, background: Background) -> Html:

@@ -102,3 +102,39 @@ def test_the_editor_asks_as_well(editor: Editor, contexts: Contexts) -> None:
     page.get_by_role("dialog").get_by_role("button", name="Approve").click()
     narrow.has_status("pay", "succeeded")
     expect(asks).to_have_count(0)
+
+
+def test_a_reminder_is_set_in_the_form_and_shown_wherever_one_answers(contexts: Contexts, servers: Servers) -> None:
+    url = servers().url
+    editor = Editor(contexts(url).page(), url)
+    asking = {"title": "Pay it?", "expires_in_s": 604800, "notify": {"email": "ada@example.org"}}
+    ask = {"type": "approval", "name": "Manager", "at": [288, 0], "params": asking}
+    editor.open(document({"ask": ask}, [("start", "ask")]))
+    editor.select("ask")
+    before, unit = editor.page.get_by_label("Remind before it expires", exact=True), editor.at("unit-remind_before_s")
+    before.fill("8")
+    unit.select_option(label="days")
+    before.blur()
+    wrong = editor.page.get_by_text("It must be shorter than the time after which the question expires.")
+    expect(wrong.first).to_be_visible()
+    before.fill("1")
+    expect(wrong).to_have_count(0)
+    changed = editor.doc()
+    assert changed["blocks"]["ask"]["params"]["remind_before_s"] == 86_400
+
+    run = editor.api.run(changed, wait_s=20)
+    (wait,) = editor.api.waits(run)
+    editor.open_run(run)
+    editor.page.get_by_role("tab", name="Trace").click()
+    expect(editor.at("trace-ask")).to_contain_text("Reminder after 6 d")
+    editor.page.get_by_role("tab", name="Events").click()
+    expect(editor.page.get_by_text("Manager is waiting for a decision, reminder after 6 d")).to_be_visible()
+    letter = contexts(url).page()
+    letter.goto(urlsplit(wait["link"]).path)
+    expect(letter.locator("footer")).to_contain_text("A reminder is sent")
+    expect(letter.locator("footer time")).to_have_count(2)
+    inbox = contexts(url).page()
+    inbox.goto("/approvals")
+    if inbox.locator(".waits__head").get_attribute("aria-expanded") == "false":
+        inbox.locator(".waits__head").click()
+    expect(inbox.get_by_test_id("reminder")).to_have_text("A reminder is sent in 6 d")

@@ -225,6 +225,7 @@ FOR: Final[dict[str, tuple[Any, ...]]] = {
     "ttl_s": _SECONDS,
     "timeout_s": _SECONDS,
     "expires_in_s": _SECONDS,
+    "remind_before_s": _SECONDS,
     "seconds": _SECONDS,
     "factor": _SECONDS,
     "jitter": _SECONDS,

@@ -337,6 +337,10 @@ def _notify(s: Scene) -> Document:
     return s.some(email=("a@example.org", ["a@example.org", "b@example.org"]), webhook=("https://up.example.org/told",))
 
 
+def _reminded(s: Scene, params: Document) -> Document:
+    return params | s.some(remind_before_s=(0.5, 30, 59)) if params.get("expires_in_s", 0) >= 60 else params
+
+
 def approval(s: Scene) -> Made:
     params = _question(s) | s.some(
         fields=tuple(FORMS),
@@ -346,6 +350,7 @@ def approval(s: Scene) -> Made:
         by=(["role:approver"], ["user:ada", "role:admin"]),
         not_starter=(True, False),
     )
+    params = _reminded(s, params)
     actions = params.get("actions", ["approve", "reject"])
     if s.chance(6):
         params["on_expire"] = s.pick("fail", "continue", "skip", *actions)
@@ -359,7 +364,7 @@ def approval(s: Scene) -> Made:
 
 def form(s: Scene) -> Made:
     expiry = s.some(expires_in_s=(0.001, 60), on_expire=("fail", "continue", "skip"), notify=(_notify(s),))
-    return {"fields": s.pick(*FORMS)} | _question(s) | s.some(submit=("Send",)) | expiry, [None]
+    return {"fields": s.pick(*FORMS)} | _question(s) | s.some(submit=("Send",)) | _reminded(s, expiry), [None]
 
 
 def callback(s: Scene) -> Made:

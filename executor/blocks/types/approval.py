@@ -15,7 +15,7 @@ from executor.blocks.types.params import (
     invalid,
     param,
 )
-from executor.blocks.types.question import ADDRESSES, ANSWERED, BY, BY_PATTERN, Question, answer_schema
+from executor.blocks.types.question import ADDRESSES, ANSWERED, BY, BY_PATTERN, Question, answer_schema, check_reminder
 from executor.kernel.handler.base import Context, Suspend
 
 _ACTIONS = ("approve", "reject")
@@ -91,12 +91,12 @@ def _fail_on(params: Params) -> tuple[str, ...]:
 
 
 def _check(params: Params) -> tuple[Finding, ...]:
-    actions = _actions(params)
+    actions, found = _actions(params), list(check_reminder(params))
     # Anything that cannot be an id is a reference, which is checked when the block runs.
     if isinstance(params.get("actions"), str) or not all(map(_is_id, actions)):
-        return ()
+        return tuple(found)
     hint = f"The buttons are {', '.join(actions)}." if actions else "It has no buttons."
-    found = [
+    found += [
         Finding("param_invalid", f"/fail_on/{position}", f'"{action[:80]}" is not a button of this block.', hint)
         for position, action in enumerate(_fail_on(params))
         if action not in actions
@@ -167,6 +167,7 @@ class Approval:
             due_ms=expiry_ms(params.expires_in_s, ctx.now_ms),
             on_expire=on_expire,
             messages=params.messages(),
+            remind_ms=params.remind_ms(params.expires_in_s, ctx.now_ms),
         )
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from compiler.catalog import BlockSpec
 from executor.blocks.types.params import Expiring, changed, expiry_ms, form_schema, invalid, param
-from executor.blocks.types.question import ADDRESSES, ANSWERED, Question, answer_schema
+from executor.blocks.types.question import ADDRESSES, ANSWERED, Question, answer_schema, check_reminder
 from executor.kernel.handler.base import Context, Suspend
 
 
@@ -23,6 +23,7 @@ class Form:
         category="people",
         pauses=True,
         params=_Params.json_schema,
+        check=check_reminder,
         output_from=lambda params: answer_schema(params, ANSWERED),
         addresses=ADDRESSES,
         sentence="Ask: {title} | Ask a person to fill in a form",
@@ -45,6 +46,7 @@ class Form:
             due_ms=expiry_ms(params.expires_in_s, ctx.now_ms),
             on_expire=params.on_expire,
             messages=params.messages(),
+            remind_ms=params.remind_ms(params.expires_in_s, ctx.now_ms),
         )
 
 

@@ -274,6 +274,13 @@ RESULTS: Any = param(
 EXPIRES_IN_S: Any = param(
     "Expires after (seconds)", "Leave empty to wait indefinitely.", order=8, exclusiveMinimum=0, maximum=SECONDS_MAX
 )
+REMIND_BEFORE_S: Any = param(
+    "Remind before it expires (seconds)",
+    "Those who were notified of the question are notified once more, this long before, if there is no answer yet.",
+    order=9.5,
+    exclusiveMinimum=0,
+    maximum=SECONDS_MAX,
+)
 EXPIRE_TITLES = {"fail": "Fail the block", "continue": "Continue with null", "skip": "Skip the block"}
 
 

@@ -8,9 +8,10 @@ from typing import Any
 
 import orjson
 
-from compiler.catalog import Params
+from compiler.catalog import Finding, Params
 from executor.blocks.types.mail import items_of, mailbox
-from executor.blocks.types.params import TypedParams, invalid, param, web_address
+from executor.blocks.types.params import REMIND_BEFORE_S, TypedParams, invalid, param, web_address
+from executor.kernel.values.coerce import coerce
 
 ANSWERED: dict[str, Any] = {
     "answered_by": {"type": ["string", "null"]},
@@ -52,6 +53,7 @@ class Question(TypedParams):
         "Show values", "Values shown on the page, such as references to earlier blocks.", widget="keyvalues"
     )
     fields: Any = param("Form fields", "Fields of the form.", type="object", widget="schema")
+    remind_before_s: float | None = REMIND_BEFORE_S
     notify: _Notify | None = param(
         "Notify",
         'Send the link: {"email": ["ada@example.org"], "webhook": "https://…"}.',
@@ -81,6 +83,33 @@ class Question(TypedParams):
         if self.notify.webhook is not None:
             found.append(("webhook", orjson.dumps({"url": web_address(self.notify.webhook, "notify.webhook")})))
         return tuple(found)
+
+    def remind_ms(self, expires_in_s: float | None, now_ms: int) -> int | None:
+        """Return when people are reminded (Unix ms), or None if they are not. Raises BlockError(params_invalid)."""
+        if (problem := _reminder_problem(self.remind_before_s, expires_in_s)) is not None:
+            raise invalid(f"remind_before_s: {problem[0]}", hint=problem[1])
+        if self.remind_before_s is None or expires_in_s is None:
+            return None
+        return now_ms + round((expires_in_s - self.remind_before_s) * 1000)
+
+
+def check_reminder(params: Params) -> tuple[Finding, ...]:
+    """Return what is wrong with the time of the reminder, unless that is known only when the block runs."""
+    times = [coerce("number", params.get(name)) for name in ("remind_before_s", "expires_in_s")]
+    known = all(time is None or isinstance(time, int | float) for time in times)  # else a reference, or refused
+    problem = _reminder_problem(*times) if known else None
+    return () if problem is None else (Finding("param_invalid", "/remind_before_s", *problem),)
+
+
+def _reminder_problem(before: Any, limit: Any) -> tuple[str, str] | None:
+    """Return a message and a hint, or None."""
+    if before is None:
+        return None
+    if limit is None:
+        return "The question does not expire, so there is no time before that.", "Set when it expires, expires_in_s."
+    if before >= limit:
+        return "It must be shorter than the time after which the question expires.", f"Use less than {limit:g} seconds."
+    return None
 
 
 def answer_schema(params: Params, answered: dict[str, Any]) -> dict[str, Any]:

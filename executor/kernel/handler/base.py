@@ -116,6 +116,7 @@ class Suspend(Struct, frozen=True):
     name, correlation   for signals
     child     the run that is started with the pause; its end ends it
     messages  (channel, JSON of the target) to be sent once the pause is on disk: see executor.service.notifications
+    remind_ms when they are sent again (Unix ms), unless the pause has ended
     """
 
     kind: WaitKind
@@ -127,6 +128,7 @@ class Suspend(Struct, frozen=True):
     name: str | None = None
     correlation: str | None = None
     messages: Sequence[tuple[str, bytes]] = ()
+    remind_ms: int | None = None
     child: NewRun | None = None
 
 

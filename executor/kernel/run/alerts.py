@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import product
 from typing import Final
 
 import orjson
@@ -85,13 +86,17 @@ def _alerts(
     return tuple(AlertRow(cause, channel, target, kind, workflow, run, item, at_ms, due_ms) for channel, target in to)
 
 
-def notifications_of(wait: WaitRow, own: Sequence[tuple[str, bytes]], server: NotifySettings) -> list[NotificationRow]:
-    """Return the outbox of a wait that opens: (channel, sealed target) of its block, then the server's own addresses. A
-    row holds no text and no link: both are made when `executor.service.notifications` sends it."""
+def notifications_of(
+    wait: WaitRow, own: Sequence[tuple[str, bytes]], server: NotifySettings, remind_ms: int | None = None
+) -> list[NotificationRow]:
+    """Return the outbox of a wait that opens: (channel, sealed target) of its block, then the server's own addresses,
+    and all of them once more if they are reminded. A row holds no text and no link: both are made when
+    `executor.service.notifications` sends it."""
     asked = list(own)
     if wait.kind in ASK_PEOPLE:
         asked += [("email", SERVER_WIDE)] if server.email else []
         asked += [("webhook", SERVER_WIDE)] if server.webhook else []
+    times = [wait.opened_at_ms] if remind_ms is None else [wait.opened_at_ms, max(remind_ms, wait.opened_at_ms + 1)]
     return [
         NotificationRow(
             run_id=wait.run_id,
@@ -101,9 +106,9 @@ def notifications_of(wait: WaitRow, own: Sequence[tuple[str, bytes]], server: No
             content=content,
             status="pending",
             attempts=0,
-            created_at_ms=wait.opened_at_ms,
-            due_at_ms=wait.opened_at_ms,
+            created_at_ms=at_ms,
+            due_at_ms=at_ms,
             error=NOT_CREATED if channel == JOB_CHANNEL else None,
         )
-        for n, (channel, content) in enumerate(asked, 1)
+        for n, (at_ms, (channel, content)) in enumerate(product(times, asked), 1)
     ]

@@ -346,8 +346,12 @@ class Recorder:
         self._beside.waits.append(row)
         alerts = self._parts.services.alerts
         self._beside.alerts += alerts_of_wait(self._run.row, row, self._plan.settings, alerts)
-        self._beside.notifications += notifications_of(row, suspend.messages, self._parts.services.notify)
+        server, remind_ms = self._parts.services.notify, suspend.remind_ms
+        notifications = notifications_of(row, suspend.messages, server, remind_ms)
+        self._beside.notifications += notifications
         extra: dict[str, Any] = {"wait": wait_id}
+        if remind_ms is not None and notifications:
+            extra["remind_ms"] = notifications[-1].due_at_ms
         if suspend.child is not None:
             extra["child"] = suspend.child.id
             self._notes.children[event.key, event.attempt] = suspend.child.id

@@ -83,12 +83,14 @@ class Notifications(Sender[NotificationRow]):
             wait = await self._waits.get(row.run_id, row.wait_id)
         except NotFound:  # its run was deleted meanwhile
             raise OVER from None
-        if wait.status != "pending":
+        reminder = row.created_at_ms > wait.opened_at_ms
+        expired = wait.expires_at_ms is not None and self._clock.now_ms() >= wait.expires_at_ms
+        if wait.status != "pending" or (reminder and expired):  # its run may not have closed it yet
             raise OVER
         target, rules = await self._opened(row)
         claim.sends = True
         with self._parts.vault.bound(rules):
-            await self._send_to(row, wait, target)
+            await self._send_to(row, wait, target, reminder)
 
     async def _opened(self, row: NotificationRow) -> tuple[dict[str, Any], RulesOf]:
         vault = self._parts.vault
@@ -96,17 +98,19 @@ class Notifications(Sender[NotificationRow]):
         rules = await vault.open(names) if names else {}
         return unseal(row.content, vault.values), rules
 
-    async def _send_to(self, row: NotificationRow, wait: WaitView, target: dict[str, Any]) -> None:
+    async def _send_to(self, row: NotificationRow, wait: WaitView, target: dict[str, Any], reminder: bool) -> None:
         server = self._parts.services.notify
         match row.channel:
             case "email":
                 to = list(server.email) if target.get("server") else target["to"]
                 key = f"{row.run_id}:{row.wait_id}:{row.n}"
                 about = f"wait {row.wait_id}"
-                await self._mail(to, mail_subject(wait), mail_body(wait), key, row.created_at_ms, about)
+                subject = mail_subject(wait, reminder)
+                await self._mail(to, subject, mail_body(wait), key, row.created_at_ms, about)
             case "webhook":
                 url = (server.webhook or "") if target.get("server") else target["url"]
-                await self._request(row, url, "POST", {}, webhook_body(wait))
+                event = "wait.reminder" if reminder else "wait.opened"
+                await self._request(row, url, "POST", {}, webhook_body(wait, event), ":reminder" * reminder)
             case "request":
                 body = request_body(wait, target.get("body"))
                 await self._request(row, target["url"], target["method"], target["headers"], body)
@@ -114,10 +118,17 @@ class Notifications(Sender[NotificationRow]):
                 raise BlockError(f"there is no channel {other!r}", retryable=False)
 
     async def _request(
-        self, row: NotificationRow, url: str, method: str, headers: Mapping[str, str], body: dict[str, Any]
+        self,
+        row: NotificationRow,
+        url: str,
+        method: str,
+        headers: Mapping[str, str],
+        body: dict[str, Any],
+        suffix: str = "",
     ) -> None:
+        """`suffix`: of the idempotency key."""
         what: Signed = "requests" if row.channel == "request" else "notifications"
-        await post_signed(self._parts, url, method, headers, body, what, f"{row.run_id}:{row.wait_id}")
+        await post_signed(self._parts, url, method, headers, body, what, f"{row.run_id}:{row.wait_id}{suffix}")
 
 
 # --- texts ---
@@ -126,10 +137,10 @@ class Notifications(Sender[NotificationRow]):
 SHOWN_CHARS_MAX: Final = 20_000  # for the text of a mail; the page of the link has the rest
 
 
-def webhook_body(wait: WaitView) -> dict[str, Any]:
+def webhook_body(wait: WaitView, event: str) -> dict[str, Any]:
     """Return the JSON that a webhook gets; documented in docs/howto/approve-by-link.md."""
     return {
-        "event": "wait.opened",
+        "event": event,
         "run": wait.run,
         "workflow": wait.workflow,
         "wait": wait.id,
@@ -151,9 +162,9 @@ def request_body(wait: WaitView, body: Any) -> dict[str, Any]:
     return {"callback_url": wait.link, "run": wait.run, "wait": wait.id, "data": body}
 
 
-def mail_subject(wait: WaitView) -> str:
+def mail_subject(wait: WaitView, reminder: bool = False) -> str:
     """Return the subject, one line for any title."""
-    return " ".join(f"{wait.title} ({wait.workflow})".split())[:200]
+    return " ".join(f"{'Reminder: ' * reminder}{wait.title} ({wait.workflow})".split())[:200]
 
 
 def mail_body(wait: WaitView) -> str:

@@ -228,6 +228,9 @@ def _rewound(
                 data = {name: value for name, value in data_of(record).items() if name != "error"}
                 record = _with_output(replace(record, data=orjson.dumps(data)), results[index], blobs)
             records[index], events[index] = record, codec.to_event(record)
+        elif isinstance(event, e.WaitOpened) and "remind_ms" in (data := data_of(records[index])):
+            del data["remind_ms"]  # the reminder is about the wait of the other run
+            records[index] = replace(records[index], data=orjson.dumps(data))
     return Copied(copied.records, events, copied.next_ms), records
 
 

@@ -281,10 +281,11 @@ class Waits(Topic):
 
     async def _notifications(self, rows: Sequence[WaitRow]) -> Mapping[tuple[str, str], Sequence[NotificationView]]:
         notifications: dict[tuple[str, str], list[NotificationView]] = {}
-        keys = [(row.run_id, row.id) for row in rows if row.kind in CANCELLABLE]
+        waits = {(row.run_id, row.id): row for row in rows if row.kind in CANCELLABLE}
         server = self._parts.services.notify
-        for row in await self._store.list_notifications(keys) if keys else ():
-            notifications.setdefault((row.run_id, row.wait_id), []).append(_notification_view(row, server))
+        for row in await self._store.list_notifications(list(waits)) if waits else ():
+            key = row.run_id, row.wait_id
+            notifications.setdefault(key, []).append(_notification_view(row, waits[key], server))
         return notifications
 
     async def list(
@@ -353,10 +354,19 @@ def _wait_view(
     )
 
 
-def _notification_view(row: NotificationRow, server: NotifySettings) -> NotificationView:
-    due_at_ms = row.due_at_ms if row.status == "pending" else None
-    error = row.error or None
-    return view_of(NotificationView, row, to=_shown_target(row, server), due_at_ms=due_at_ms, error=error)
+def _notification_view(row: NotificationRow, wait: WaitRow, server: NotifySettings) -> NotificationView:
+    reminder = row.created_at_ms > wait.opened_at_ms
+    # The sender cancels it when it is due.
+    status = "cancelled" if reminder and row.status == "pending" and wait.status != "pending" else row.status
+    return view_of(
+        NotificationView,
+        row,
+        to=_shown_target(row, server),
+        status=status,
+        reminder=reminder,
+        due_at_ms=row.due_at_ms if status == "pending" else None,
+        error=row.error or None,
+    )
 
 
 def _shown_target(row: NotificationRow, server: NotifySettings) -> str:

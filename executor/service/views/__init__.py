@@ -140,12 +140,14 @@ class NodeView(Struct, frozen=True, omit_defaults=True, gc=False):
 
 class NotificationView(Struct, frozen=True, omit_defaults=True):
     """One message about a wait. `to`: addresses, or the server a request is sent to; `error`: why it could not be sent
-    (so far, while it is pending); `due_at_ms`: when a pending message is tried next."""
+    (so far, while it is pending); `due_at_ms`: when a pending message is tried next. `reminder`: it is sent some time
+    before the wait expires."""
 
     channel: str
     to: str
     status: str
     attempts: int
+    reminder: bool = False
     due_at_ms: int | None = None
     settled_at_ms: int | None = None
     error: str | None = None

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import random
 import time
 from collections import Counter
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +17,9 @@ from tests.e2e.crash.altered import Wall
 from tests.e2e.crash.conftest import ON_A_FILE, Servers
 from tests.support.documents import document
 from tests.support.journal import Journal
-from tests.support.server import ServerProcess
+from tests.support.server import ServerProcess, free_port
 from tests.support.service import Service
+from tests.support.until import until
 
 HOUR_S = 3_600
 FORM = {"type": "object", "properties": {"note": {"type": "string"}}}
@@ -118,6 +121,36 @@ async def test_an_open_approval_continues_where_it_was(servers: Servers, service
     assert [(made.path, made.key) for made in service.calls] == [
         ("/before", f"{run}:before"),
         ("/after", f"{run}:after"),
+    ]
+
+
+async def test_a_reminder_is_sent_once_by_the_servers_that_follow(servers: Servers, service: Service) -> None:
+    """The one that asked is killed before it is due, and both that follow after they have sent it."""
+    servers.allow(service)
+    asking = {"title": "Go on?", "expires_in_s": 3600, "remind_before_s": 3594}
+    block = {"type": "approval", "params": {**asking, "notify": {"webhook": f"{service.url}/told"}}}
+    server = await servers.start()
+    run = await run_until_it_waits(server, document("remind", "start ask", blocks={"ask": block}))
+
+    async def sent(count: int) -> bool:
+        async with httpx.AsyncClient(base_url=both[0].url, timeout=30) as client:
+            (wait,) = (await client.get("/api/waits", params={"run": run})).json()["waits"]
+        return [one["status"] for one in wait["notifications"][:count]] == ["sent"] * count
+
+    both = [server]
+    await until(partial(sent, 1))
+    await server.kill()
+
+    both = [await servers.start(), await servers.start(free_port(random.Random()))]
+    await until(partial(sent, 2))
+    for server in both:
+        await server.kill()
+
+    await servers.start()
+    await asyncio.sleep(2.5)  # two leases: time to send it again
+    assert [(call.key, call.body["event"]) for call in service.calls] == [
+        (f"{run}:ask!1", "wait.opened"),
+        (f"{run}:ask!1:reminder", "wait.reminder"),
     ]
 
 

@@ -290,9 +290,8 @@ export interface ConnectionSpec {
   check_url?: string
 }
 
-/** `who`: the name that the service answered with; `called`: the request. `outcome` is refused if the service did
- * not accept the credential; hosts if it may not be sent there; not_ready if it needs a sign-in; nothing if there is
- * nothing to call; failed for other answers. */
+/** `who`: the name in the answer; `called`: the request. `outcome`: refused if the service did not accept the
+ * credential; hosts if it may not go there; not_ready without a sign-in; nothing if there is nothing to call. */
 export interface ConnectionTest {
   outcome: 'failed' | 'hosts' | 'not_ready' | 'nothing' | 'ok' | 'refused' | 'timeout' | 'unreachable'
   ok: boolean
@@ -984,12 +983,14 @@ export interface NodeView {
 }
 
 /** One message about a wait. `to`: addresses, or the server a request is sent to; `error`: why it could not be sent
- * (so far, while it is pending); `due_at_ms`: when a pending message is tried next. */
+ * (so far, while it is pending); `due_at_ms`: when a pending message is tried next. `reminder`: it is sent some time
+ * before the wait expires. */
 export interface NotificationView {
   channel: string
   to: string
   status: string
   attempts: number
+  reminder?: boolean
   due_at_ms?: number | null
   settled_at_ms?: number | null
   error?: string | null

@@ -235,6 +235,8 @@ export interface EventData {
   reason?: string
   because?: string | null
   due_ms?: number | null
+  /** Of a wait: when those who were notified are notified again. */
+  remind_ms?: number
   /** Of a retry: why the attempt does not count. */
   deferred?: 'asked' | 'not_begun'
   count?: number

@@ -188,6 +188,7 @@ function Waiting({ wait, open, settled, onToggle, onDone }: WaitingProps): React
             <p className="quiet">
               Sent to{' '}
               {wait.notifications
+                .filter((each) => !each.reminder)
                 .map(
                   (each) =>
                     `${each.to} by ${each.channel}, ${each.status}${each.error && each.status !== 'delivered' ? ` (${each.error})` : ''}`,
@@ -195,6 +196,7 @@ function Waiting({ wait, open, settled, onToggle, onDone }: WaitingProps): React
                 .join('; ')}
             </p>
           ) : null}
+          {settled ? null : <Reminder wait={wait} />}
           {settled ? (
             <>
               {settled.mine ? null : (
@@ -212,6 +214,23 @@ function Waiting({ wait, open, settled, onToggle, onDone }: WaitingProps): React
         </div>
       ) : null}
     </li>
+  )
+}
+
+/** When those who were notified are notified again, or were. */
+function Reminder({ wait }: { wait: WaitView }): ReactElement | null {
+  const reminders = wait.notifications?.filter((each) => each.reminder) ?? []
+  const failed = reminders.find((each) => each.status === 'failed')
+  const sent = reminders.find((each) => each.status === 'sent')?.settled_at_ms
+  const due = reminders.find((each) => each.status === 'pending')?.due_at_ms
+  if (failed)
+    return <p className="finding" data-severity="error">{`The reminder was not sent: ${failed.error ?? ''}`}</p>
+  if (!sent && !due) return null
+  return (
+    <p className="quiet" data-testid="reminder">
+      {sent ? 'A reminder was sent ' : 'A reminder is sent '}
+      <Ago at={sent ?? due!} to={!sent} />
+    </p>
   )
 }
 

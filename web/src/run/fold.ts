@@ -177,6 +177,7 @@ function apply(view: Draft, event: WireEvent): void {
         openedAt: event.at_ms,
         seq: event.seq,
         dueAt: data.due_ms ?? null,
+        remindAt: data.remind_ms ?? null,
         outcome: null,
         by: null,
         ...(data.child === undefined ? {} : { child: data.child }),

@@ -107,6 +107,7 @@ export interface OpenWait {
   /** The event that opened it. */
   seq: number
   dueAt: number | null
+  remindAt: number | null
   outcome: string | null
   by: string | null
   /** The run that it waits for. */

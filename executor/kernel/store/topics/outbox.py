@@ -17,7 +17,8 @@ NOT_CREATED: Final = ""  # the `error` of such a message until its Job exists, h
 
 class NotificationRow(Struct, frozen=True):
     """To one address. `n` counts those of a wait from 1; `content` is JSON without secrets; `attempts` made
-    so far; `due_at_ms`: not before this time, or, while it is being sent, until when no other process tries."""
+    so far; `due_at_ms`: not before this time, or, while it is being sent, until when no other process tries. A reminder
+    is recorded with the others, and `created_at_ms` is its time: later than the wait was opened."""
 
     run_id: str
     wait_id: str

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -44,6 +45,28 @@ async def test_the_page_says_who_asks_and_until_when(client: httpx.AsyncClient, 
     assert " asks you</p>" in page.text
     assert ("Open until <time" in page.text) is (wait["expires_at_ms"] is not None)
     assert "one answer" in page.text
+
+
+async def test_the_page_says_when_a_reminder_is_sent_and_when_it_was(
+    client: httpx.AsyncClient, started: Callable[..., Any]
+) -> None:
+    reminded = {"expires_in_s": 3600, "notify": {"email": "ada@example.org"}, "remind_before_s": 1800}
+    soon = {**reminded, "remind_before_s": 3599.99}
+    for params, text in ((reminded, "A reminder is sent <time"), (soon, "A reminder was sent <time")):
+        document = {
+            "format": "weft/1",
+            "name": "expenses",
+            "blocks": {"start": {"type": "start"}, "ask": {"type": "approval", "params": params}},
+            "edges": [{"source": "start", "target": "ask"}],
+        }
+        run = await started(document, {})
+        async with asyncio.timeout(30):
+            while True:
+                (wait,) = (await client.get(f"/api/waits?run={run['run']}")).json()["waits"]
+                if text in (await client.get(wait["link"], headers=HTML)).text:
+                    break
+                await asyncio.sleep(0.02)
+        assert [one.get("reminder", False) for one in wait["notifications"]] == [False, True]
 
 
 async def test_the_page_says_what_each_button_does_and_where_the_question_comes_from(

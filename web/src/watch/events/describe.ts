@@ -5,6 +5,7 @@ import type { Document, EventData, WireEvent } from '../../api/types'
 import { placeOf, usedText } from '../../run'
 import { kindOf, namedHandles, nameOf } from '../../document/document'
 import type { Tone } from '../../ui/status'
+import { roughly } from '../../ui/time'
 import { whoOf } from '../../ui/words'
 
 export const EVENT_GROUPS = [
@@ -67,6 +68,10 @@ export function toneOfEvent(event: WireEvent): Tone {
 export function describe(event: WireEvent, doc: Document | null): string {
   const where = placeOf(event.path, doc)
   return `${happened(event, doc)}${where ? ` in ${where}` : ''}${detailOf(event.data)}`
+}
+
+export function reminderText(at: number, openedAt: number): string {
+  return `Reminder after ${roughly(at - openedAt)}`
 }
 
 /** A node key in words: "Send in iteration 6 of Review". */
@@ -146,7 +151,7 @@ function happened(event: WireEvent, doc: Document | null): string {
     case 'region.exited':
       return `${name} finished after ${data.count ?? 0} ${word}${data.count === 1 ? '' : isParallel ? 'es' : 's'}`
     case 'wait.opened':
-      return `${name} is waiting for ${WAITS[data.kind ?? ''] ?? `a ${data.kind}`}`
+      return `${name} is waiting for ${WAITS[data.kind ?? ''] ?? `a ${data.kind}`}${data.remind_ms ? `, ${reminderText(data.remind_ms, event.at_ms).toLowerCase()}` : ''}`
     case 'wait.closed':
       return `${name}: ${OUTCOMES[data.outcome ?? ''] ?? data.outcome}${data.by ? ` by ${data.by}` : ''}`
     case 'step.started':

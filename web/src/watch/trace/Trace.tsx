@@ -23,6 +23,7 @@ import { EmptyState } from '../../ui/EmptyState'
 import { Icon, iconOf } from '../../ui/icons'
 import { Status } from '../../ui/status'
 import { durationText } from '../../ui/time'
+import { reminderText } from '../events/describe'
 import { timeScale, type TimeScale } from '../tape/timeScale'
 import { useClock } from '../../ui/useClock'
 import { fromFirstBlock, segmentsOf } from './bars'
@@ -305,6 +306,8 @@ function Facts({ node, doc }: { node: NodeState; doc: Document | null }): ReactE
       </span>
     )
   if (node.wait?.kind === 'child') return <Child node={node} />
+  if (node.wait?.remindAt)
+    return <span className="trace__fact">{reminderText(node.wait.remindAt, node.wait.openedAt)}</span>
   if (node.cached) return <span className="trace__fact">From the cache</span>
   if (node.attempt > 1 && !node.steps.length) return <span className="trace__fact mono">Attempt {node.attempt}</span>
   if (node.route && node.route !== 'out')

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from executor.blocks.types import approval
+from executor.blocks.types.form import block as form_block
 from executor.kernel.handler.base import Suspend
 from tests.unit.executor.blocks.types.pauses import NOW_MS, refused, suspend
 
@@ -53,6 +54,10 @@ async def test_an_approval_without_actions_is_a_form() -> None:
         {"fields": {"type": "string"}},
         {"fields": {"type": ["array", "null"], "items": {}}},
         {"title": {"a": 1}},
+        {"remind_before_s": 60},
+        {"remind_before_s": 60, "expires_in_s": 60},
+        {"remind_before_s": "61", "expires_in_s": "60"},
+        {"remind_before_s": 0, "expires_in_s": 60},
         {"not_starter": "no"},
         {"not_starter": 0},
         {"by": ["ada"]},
@@ -60,6 +65,36 @@ async def test_an_approval_without_actions_is_a_form() -> None:
 )
 async def test_approval_refuses(params: dict[str, Any]) -> None:
     assert await refused(approval.block, params)
+
+
+async def test_a_reminder_comes_so_long_before_it_expires() -> None:
+    found = await suspend(approval.block, {"expires_in_s": "3600", "remind_before_s": "600.5"})
+    assert (found.due_ms, found.remind_ms) == (NOW_MS + 3_600_000, NOW_MS + 2_999_500)
+    form: dict[str, Any] = {"properties": {"a": {}}}
+    found = await suspend(form_block, {"fields": form, "expires_in_s": 60, "remind_before_s": 20})
+    assert (found.due_ms, found.remind_ms) == (NOW_MS + 60_000, NOW_MS + 40_000)
+    assert (await suspend(approval.block, {"expires_in_s": 3600})).remind_ms is None
+
+
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ({"remind_before_s": 60}, "The question does not expire, so there is no time before that."),
+        (
+            {"remind_before_s": "60", "expires_in_s": 60},
+            "It must be shorter than the time after which the question expires.",
+        ),
+        ({"remind_before_s": "<start.n>", "expires_in_s": 60}, None),
+        ({"remind_before_s": 60, "expires_in_s": "<start.n>"}, None),
+        ({"remind_before_s": 30, "expires_in_s": 60}, None),
+    ],
+)
+def test_a_reminder_that_cannot_be_is_found_while_drawing(params: dict[str, Any], message: str | None) -> None:
+    for block in (approval.block, form_block):
+        check = block.spec.check
+        assert check is not None
+        found = check(params)
+        assert [(one.pointer, one.message) for one in found] == ([("/remind_before_s", message)] if message else [])
 
 
 def test_the_actions_of_an_approval_are_handles() -> None:

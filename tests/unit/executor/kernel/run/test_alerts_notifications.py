@@ -38,3 +38,12 @@ def test_a_server_without_addresses_adds_none() -> None:
 
 def test_what_is_sealed_names_no_address() -> None:
     assert unseal(SERVER_WIDE, {}) == {"server": True}
+
+
+def test_a_reminder_is_every_message_once_more_and_later_than_the_opening() -> None:
+    row = replace(wait("r"), kind="form")
+    for remind_ms, at_ms in ((row.opened_at_ms + 60_000, row.opened_at_ms + 60_000), (0, row.opened_at_ms + 1)):
+        made = notifications_of(row, [("email", b"sealed")], SERVER, remind_ms)
+        assert [one.n for one in made] == list(range(1, 7))
+        assert [(one.channel, one.content) for one in made[3:]] == [(one.channel, one.content) for one in made[:3]]
+        assert {(one.created_at_ms, one.due_at_ms) for one in made[3:]} == {(at_ms, at_ms)}

@@ -24,12 +24,14 @@ from executor.blocks.services import MailSettings, Services
 from executor.blocks.types.registry import Registry
 from executor.errors import DatabaseUnavailable
 from executor.kernel.handler.needs import NotifySettings
+from executor.kernel.journal.codec import data_of
 from executor.kernel.store.sqlite.store import SQLiteStore
 from executor.open.engine import Engine
 from executor.service.notifications import sending
 from executor.service.views import NotificationView, WaitView
 from tests.support.clock import ManualClock
 from tests.support.endpoints import Request, Server, answer, http, smtp
+from tests.support.runs import ended, until_event
 
 SECRET = b"0123456789abcdef"
 LEASE_MS = 15_000
@@ -225,6 +227,111 @@ async def test_it_stops_after_the_last_try_and_the_run_is_not_affected(tmp_path:
         async for _ in engine.follow(wait.run):
             pass
         assert (await engine.runs.view(wait.run)).status == "succeeded"
+
+
+async def opened(engine: Engine, run: str) -> dict[str, Any]:
+    (record,) = [one for one in await engine.store.read_events(run) if one.type == "wait.opened"]
+    return data_of(record)
+
+
+REMINDED: dict[str, Any] = {"expires_in_s": 3600, "remind_before_s": 600}
+
+
+async def test_the_same_people_are_reminded_once_before_it_expires(tmp_path: Path) -> None:
+    clock, notify = ManualClock(), NotifySettings(email=("ops@example.org",))
+    async with http(lambda request: answer(204)) as server, smtp() as mails:
+        given: dict[str, Any] = {
+            "mail": MailSettings("smtp", "weft@example.org", "127.0.0.1", mails.port),
+            "notify": notify,
+        }
+        async with engine_on(tmp_path / "db", clock, **given) as engine:
+            wait = await waiting(engine, asking(title="Pay 5?", notify={"webhook": server.url}, **REMINDED))
+            assert wait.expires_at_ms
+            remind_ms = wait.expires_at_ms - 600_000
+            assert (await opened(engine, wait.run))["remind_ms"] == remind_ms
+            first = await settled(engine, wait, lambda one: one.reminder or one.status == "sent")
+            assert [(one.channel, one.reminder, one.status) for one in first] == [
+                ("webhook", False, "sent"),
+                ("email", False, "sent"),
+                ("webhook", True, "pending"),
+                ("email", True, "pending"),
+            ]
+            assert {one.due_at_ms for one in first if one.reminder} == {remind_ms}
+            clock.advance(remind_ms - clock.now_ms() - 1)
+            await asyncio.sleep(0.1)  # time to send, if it were due
+            assert (len(server.seen), len(mails.mails)) == (1, 1)
+            clock.advance(1)
+            await settled(engine, wait)
+            clock.advance(300_000)
+            await asyncio.sleep(0.1)  # time to send it again, if it were not the only one
+    asked, reminder = server.seen
+    assert json.loads(reminder.body) == {**json.loads(asked.body), "event": "wait.reminder"}
+    assert reminder.headers["x-weft-signature"] == signature(reminder)
+    assert reminder.headers["idempotency-key"] == f"{wait.run}:{wait.id}:reminder"
+    subjects = [email.message_from_bytes(one.data, policy=email.policy.default)["Subject"] for one in mails.mails]
+    assert subjects == ["Pay 5? (pay)", "Reminder: Pay 5? (pay)"]
+    assert len({email.message_from_bytes(one.data)["Message-ID"] for one in mails.mails}) == 2
+
+
+@pytest.mark.parametrize("how", ["answered", "cancelled", "run"])
+async def test_no_reminder_of_a_wait_that_is_over(tmp_path: Path, how: str) -> None:
+    clock = ManualClock()
+    async with http(lambda request: answer(204)) as server, engine_on(tmp_path / "db", clock) as engine:
+        wait = await waiting(engine, asking(notify={"webhook": server.url}, **REMINDED))
+        await settled(engine, wait, lambda one: one.reminder or one.status == "sent")
+        if how == "answered":
+            await engine.answer(wait.link, {}, action="approve")
+        elif how == "cancelled":
+            await engine.waits.cancel(wait.run, wait.id)
+        else:
+            await engine.runs.cancel(wait.run)
+        await ended(engine, wait.run)
+        told = (await engine.waits.get(wait.run, wait.id)).notifications
+        assert [(one.reminder, one.status) for one in told] == [(False, "sent"), (True, "cancelled")]
+        clock.advance(3_000_000)
+        async with asyncio.timeout(30):
+            while await engine.parts.store.next_notification_ms() is not None:
+                await asyncio.sleep(0.01)
+    assert len(server.seen) == 1
+
+
+async def test_one_of_several_processes_reminds_after_a_restart(tmp_path: Path) -> None:
+    clock = ManualClock()
+    async with http(lambda request: answer(204)) as server:
+        async with engine_on(tmp_path / "db", clock) as engine:
+            wait = await waiting(engine, asking(notify={"webhook": server.url}, **REMINDED))
+            await settled(engine, wait, lambda one: one.reminder or one.status == "sent")
+        clock.advance(3_100_000)
+        async with engine_on(tmp_path / "db", clock) as engine, engine_on(tmp_path / "db", clock):
+            told = await settled(engine, wait)
+            assert [(one.reminder, one.status, one.attempts) for one in told] == [(False, "sent", 1), (True, "sent", 1)]
+    assert len(server.seen) == 2
+
+
+async def test_no_reminder_when_it_expired_while_no_process_ran(tmp_path: Path) -> None:
+    """The sender may look before the run has been expired."""
+    clock = ManualClock()
+    async with http(lambda request: answer(204)) as server:
+        async with engine_on(tmp_path / "db", clock) as engine:
+            wait = await waiting(engine, asking(notify={"webhook": server.url}, **REMINDED))
+            await settled(engine, wait, lambda one: one.reminder or one.status == "sent")
+        clock.advance(3_600_000)
+        async with engine_on(tmp_path / "db", clock, work=False) as engine:
+            assert (await engine.waits.get(wait.run, wait.id)).status == "pending", "no worker has expired it"
+            engine.notifications.start()
+            assert [one.status for one in await settled(engine, wait)] == ["sent", "cancelled"]
+    assert len(server.seen) == 1
+
+
+async def test_a_fork_reminds_of_nothing(tmp_path: Path) -> None:
+    clock = ManualClock()
+    async with http(lambda request: answer(204)) as server, engine_on(tmp_path / "db", clock) as engine:
+        wait = await waiting(engine, asking(notify={"webhook": server.url}, **REMINDED))
+        fork = (await engine.lifecycle.fork(wait.run, await until_event(engine, wait.run, "wait.opened"))).run
+        (copy,) = (await engine.wait_finished(fork, 30)).waits
+        assert (copy.id, copy.notifications) == (wait.id, ())
+        assert "remind_ms" in await opened(engine, wait.run)
+        assert "remind_ms" not in await opened(engine, fork)
 
 
 @pytest.mark.parametrize("status", [400, 404, 410])
