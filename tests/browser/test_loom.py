@@ -58,6 +58,21 @@ def test_all_runs_are_threads_and_a_bundle_lists_its_runs(servers: Servers, cont
     expect(page).to_have_url(re.compile(r"/runs/[0-9a-f]{32}$"))
 
 
+def test_a_card_lists_the_runs_that_failed_there(servers: Servers, contexts: Contexts) -> None:
+    server = servers()
+    api = Api(server.url)
+    api.post("/api/workflows", {"document": DOC})
+    for lines in ([1], [-1], [-2]):
+        api.post("/api/workflows/orders/runs?wait=20", {"input": {"lines": lines}})
+    page = contexts(server.url).page()
+    page.goto("/loom/orders")
+    page.get_by_role("button", name=re.compile("^Reserve, 3 runs, 2 failed")).click()
+    listed = page.get_by_test_id("loom-runs")
+    expect(listed.get_by_role("heading")).to_have_text("2 runs failed at Reserve")
+    expect(listed.get_by_role("listitem")).to_have_count(2)
+    expect(page.get_by_role("button", name=re.compile("^Start"))).to_have_count(1)  # only the bundle of threads
+
+
 def test_a_brush_counts_the_runs_of_its_time(servers: Servers, contexts: Contexts) -> None:
     server = servers()
     api = Api(server.url)

@@ -113,7 +113,7 @@ function Woven({
   const specs = specsStore.getState().specs
   const totals = useMemo(() => totalsOf(loom, brush), [loom, brush])
   const open = totals.runs.filter(isOpen).length
-  const exit = chosen === null ? undefined : totals.exits.get(chosen)
+  const runs = chosen === null ? undefined : (totals.failures.get(chosen) ?? totals.exits.get(chosen)?.runs)
   return (
     <>
       <div className="loom__head">
@@ -144,11 +144,11 @@ function Woven({
         onChoose={(key) => setChosen(key === chosen ? null : key)}
         onOpen={(run) => navigate(`/runs/${run.id}`)}
       />
-      {exit && chosen !== null ? (
+      {runs && chosen !== null ? (
         <Left
           key={chosen}
-          title={`${exit.runs.length.toLocaleString('en')} ${exit.runs.length === 1 ? 'run' : 'runs'} left ${leftBy(doc, chosen)}`}
-          runs={exit.runs}
+          title={`${countOf(runs.length)} ${doc.blocks[chosen] ? `failed at ${nameOf(doc, chosen)}` : `left ${leftBy(doc, chosen)}`}`}
+          runs={runs}
           workflow={workflow}
           onClose={() => setChosen(null)}
         />
@@ -247,7 +247,10 @@ function Left({
               ? `${(runs.length - LISTED).toLocaleString('en')} more`
               : ''}
         </span>
-        <Link className="button" to={`/runs?workflow=${encodeURIComponent(workflow)}`}>
+        <Link
+          className="button"
+          to={`/runs?workflow=${encodeURIComponent(workflow)}${runs.every((run) => run.status === 'failed') ? '&status=failed' : ''}`}
+        >
           Open as list
         </Link>
         <Button kind="primary" icon="restored" why={why} onClick={() => void again()}>

@@ -1,6 +1,6 @@
 // One block over all runs: how often it ran, how long it took, how often it failed.
 
-import { memo, type ReactElement } from 'react'
+import { memo, type ReactElement, type SVGProps } from 'react'
 import type { LoomRun } from '../../api/schemas'
 import { STUB } from '../../geometry/silhouette'
 import { Icon, iconOf } from '../../ui/icons'
@@ -21,6 +21,8 @@ export const LoomCard = memo(function LoomCard({
   times,
   split,
   cells,
+  chosen,
+  onFailures,
   onOpen,
 }: {
   place: Place
@@ -32,6 +34,9 @@ export const LoomCard = memo(function LoomCard({
   /** The number of runs that left a block that chooses by each of its handles. */
   split: readonly { title: string; runs: number }[]
   cells: readonly Cell[]
+  /** The runs in which it failed are listed. */
+  chosen: boolean
+  onFailures: (block: string) => void
   onOpen: (run: LoomRun) => void
 }): ReactElement {
   const { shape, w, h, block } = place
@@ -44,7 +49,11 @@ export const LoomCard = memo(function LoomCard({
       data-block={place.id}
       data-tone={tone}
       data-shape={shape}
+      data-chosen={chosen || undefined}
       transform={`translate(${place.x} ${place.y})`}
+      {...(total?.failed
+        ? pressable(`${name}, ${wordsOf(total)}: show the runs that failed here`, () => onFailures(place.id))
+        : {})}
     >
       <title>{`${name}, ${wordsOf(total)}`}</title>
       <path className="loomcard__outline" d={place.outline} />
@@ -168,7 +177,10 @@ function Cells({
           height={SQUARE}
           rx={2}
           fillOpacity={cell.state === 0 ? 0.3 + 0.7 * (slowest ? Math.log1p(cell.ms) / slowest : 0) : 1}
-          onClick={() => onOpen(cell.run)}
+          onClick={(event) => {
+            event.stopPropagation() // the card lists its failures
+            onOpen(cell.run)
+          }}
         >
           <title>{`${cell.run.key ?? cell.run.id.slice(-8)}, ${['succeeded', 'failed', 'open'][cell.state]}, ${durationText(cell.ms)}`}</title>
         </rect>
@@ -180,6 +192,21 @@ function Cells({
       </text>
     </g>
   )
+}
+
+/** What makes a part of a picture a button. */
+export function pressable(label: string, press: () => void): SVGProps<SVGGElement> {
+  return {
+    role: 'button',
+    tabIndex: 0,
+    'aria-label': label,
+    onClick: press,
+    onKeyDown: (event) => {
+      if (event.key !== 'Enter' && event.key !== ' ') return
+      event.preventDefault()
+      press()
+    },
+  }
 }
 
 /** Text as wide as this, in pixels: SVG does not cut it. */

@@ -5,7 +5,7 @@ import type { LoomRun } from '../../api/schemas'
 import type { Document } from '../../api/types'
 import { indexOf, namedHandles, nameOf, type Specs } from '../../document/document'
 import { Button } from '../../ui/Button'
-import { LoomCard } from './Card'
+import { LoomCard, pressable } from './Card'
 import { bundleOf, frameOf, placesOf, thickness, threads } from './place'
 import { isOpen, runsPerThread, runTimes, threadsOf, type Totals } from './totals'
 
@@ -29,9 +29,9 @@ export function Picture({
   doc: Document
   specs: Specs
   totals: Totals
-  /** The block and handle whose runs are listed. */
+  /** The block and handle whose runs are listed; a block alone: the runs that failed there. */
   chosen: string | null
-  onChoose: (exit: string) => void
+  onChoose: (what: string) => void
   onOpen: (run: LoomRun) => void
 }): ReactElement {
   const places = useMemo(() => placesOf(doc, specs), [doc, specs])
@@ -63,15 +63,7 @@ export function Picture({
                 data-chosen={chosen === exit || undefined}
                 data-none={all === 0 || undefined}
                 data-exit={exit}
-                role={all ? 'button' : undefined}
-                tabIndex={all ? 0 : undefined}
-                aria-label={all ? label : undefined}
-                onClick={() => all && onChoose(exit)}
-                onKeyDown={(event) => {
-                  if (!all || (event.key !== 'Enter' && event.key !== ' ')) return
-                  event.preventDefault()
-                  onChoose(exit)
-                }}
+                {...(all ? pressable(label, () => onChoose(exit)) : {})}
               >
                 <path className="bundle__hit" d={bundle.thread(0)} strokeWidth={thickness(all) + 20} />
                 <path className="bundle__none" d={all ? '' : bundle.thread(0)} />
@@ -96,6 +88,8 @@ export function Picture({
               times={place.shape === 'trigger' ? runTimes(totals.runs) : (totals.blocks.get(place.id)?.times ?? NONE)}
               split={place.shape === 'flow' ? splitOf(doc, specs, totals, place.id) : NONE}
               cells={totals.cells.get(place.id) ?? NONE}
+              chosen={chosen === place.id}
+              onFailures={onChoose}
               onOpen={onOpen}
             />
           ))}
@@ -155,7 +149,7 @@ function useView(frame: { x: number; y: number; w: number; h: number }) {
   const held = useRef<readonly [number, number] | null>(null)
   const drag = {
     onPointerDown: (event: PointerEvent): void => {
-      if (!(event.target as Element).closest('.bundle, .loomcell, button'))
+      if (!(event.target as Element).closest('.bundle, .loomcell, button, [role=button]'))
         held.current = [event.clientX, event.clientY]
     },
     onPointerMove: (event: PointerEvent): void => {

@@ -31,6 +31,8 @@ export interface Totals {
   exits: Map<string, ExitTotal>
   /** Iterations and branches by container, oldest first. */
   cells: Map<string, Cell[]>
+  /** The runs in which a block failed, oldest first. */
+  failures: Map<string, LoomRun[]>
   /** The runs in which a block began. */
   entered: Map<string, Set<LoomRun>>
 }
@@ -44,13 +46,21 @@ export function totalsOf(loom: Loom, between: readonly [number, number] | null =
   const runs = between
     ? loom.runs.filter((run) => run.created_at_ms >= between[0] && run.created_at_ms < between[1])
     : loom.runs
-  const totals: Totals = { runs, blocks: new Map(), exits: new Map(), cells: new Map(), entered: new Map() }
+  const totals: Totals = {
+    runs,
+    blocks: new Map(),
+    exits: new Map(),
+    cells: new Map(),
+    failures: new Map(),
+    entered: new Map(),
+  }
   for (const run of runs) {
     for (const [block, executions, failed, open, ms] of run.uses ?? []) {
       const id = loom.blocks[block!]!
       const total = totals.blocks.get(id) ?? { runs: 0, executions: 0, failed: 0, open: 0, times: [] }
       totals.blocks.set(id, total)
       totals.entered.set(id, (totals.entered.get(id) ?? new Set()).add(run))
+      if (failed) totals.failures.set(id, [...(totals.failures.get(id) ?? []), run])
       total.runs += 1
       total.executions += executions!
       total.failed += failed!
