@@ -1,4 +1,4 @@
-// How up to date the shown run is: live, catching up 120, connection lost, viewing event 79 of 120.
+// How up to date the shown run is: live, catching up 120, connection lost, viewing event 79 of 120; how it ended.
 
 import { useEffect, useState, type ReactElement } from 'react'
 import { useStore } from 'zustand'
@@ -6,11 +6,13 @@ import { reconnect, runStore, seek } from '../state/live'
 import { netStore } from '../state/net'
 import { Icon } from './icons'
 import { Button } from './Button'
+import { glyphOf, toneOf, wordOf } from './status'
 
 export function ConnectionChip(): ReactElement | null {
   const net = useStore(netStore, (s) => s)
   const cursor = useStore(runStore, (s) => s.cursor)
   const last = useStore(runStore, (s) => s.head.seq)
+  const status = useStore(runStore, (s) => s.head.status)
   const left = useSecondsTo(net.mode === 'offline' ? net.retryAt : null)
   if (net.mode === 'idle') return null
   if (cursor !== 'live') {
@@ -26,7 +28,7 @@ export function ConnectionChip(): ReactElement | null {
   }
   const words = {
     live: 'Live',
-    ended: 'Finished',
+    ended: wordOf(status),
     catching: net.behind ? `Catching up, ${net.behind} events` : 'Catching up',
     // Nothing is tried again by itself after a refusal: what it says matters.
     offline:
@@ -34,8 +36,8 @@ export function ConnectionChip(): ReactElement | null {
         ? net.error
         : `Connection lost${left === null ? '' : `, retrying in ${left} s`}`,
   }
-  const tones = { live: 'ok', ended: 'quiet', catching: 'run', offline: 'err' } as const
-  const icons = { live: 'running', ended: 'stop', catching: 'queued', offline: 'warning' } as const
+  const tones = { live: 'ok', ended: toneOf(status), catching: 'run', offline: 'err' } as const
+  const icons = { live: 'running', ended: glyphOf(status) ?? 'stop', catching: 'queued', offline: 'warning' } as const
   return (
     <span
       className="chip status"
