@@ -82,6 +82,41 @@ def test_a_run_is_kept_and_the_draft_is_played_against_it(editor: Editor) -> Non
     expect(editor.at("kept-limit")).to_have_text("1 other branch")
 
 
+def test_a_run_of_a_draft_is_kept_looked_at_and_dropped_in_the_editor(editor: Editor) -> None:
+    editor.open(orders("tried"))
+    editor.choose("Show tests")
+    expect(editor.at("replay")).to_contain_text("No run is kept as a test yet")
+    editor.press("Escape")
+    editor.at("bar-more").click()
+    keep = editor.page.get_by_role("menuitem", name="Keep this run as test")
+    expect(keep).to_have_attribute("title", "Run the workflow first")
+    editor.press("Escape")
+    run = editor.run()
+    editor.api.until(run, "succeeded")
+    expect(editor.at("connection")).to_have_text("Succeeded")
+    editor.choose("Keep this run as test")
+    expect(editor.at("kept-limit")).to_have_text("1 of 1 same")
+    expect(editor.page.get_by_text("The editor plays it after each change").first).to_be_visible()
+    editor.select("charge")
+    editor.at("field-value").fill("charge all of <start.total>")
+    expect(editor.at("kept-charge")).to_have_attribute("data-tone", "thread")
+
+    editor.at("publish").click()  # for the first time, and still what would differ is listed
+    expect(editor.at("replay-rows")).to_contain_text("Charge")
+    editor.press("Escape")
+
+    editor.at("kept-charge").click()
+    rows = editor.at("replay-rows").get_by_role("listitem")
+    expect(rows).to_contain_text("has other values")
+    for scheme in ("light", "dark"):
+        editor.page.emulate_media(color_scheme=scheme)
+        assert findings(editor.page) == []
+    rows.get_by_role("button", name="Keep no longer").click()
+    expect(editor.at("replay")).to_contain_text("No run is kept as a test yet")
+    editor.press("Escape")
+    expect(editor.at("kept-limit")).to_have_count(0)
+
+
 def test_publishing_lists_the_runs_that_would_go_another_way(editor: Editor) -> None:
     runs = published(editor, "last-orders", (450, 100, 600))
     editor.api.post(f"/api/runs/{runs[1]}/keep")

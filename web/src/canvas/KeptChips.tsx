@@ -8,6 +8,7 @@ import { absoluteAt, type Specs } from '../document/document'
 import { sizeOf } from '../geometry/size'
 import { chipOf } from '../run/replays'
 import { backtestStore, watchDraft } from '../state/backtest'
+import { uiStore } from '../state/ui'
 import { useDetail } from './lod'
 import type { Local } from './flow'
 import './css/kept.css'
@@ -36,17 +37,19 @@ export default function KeptChips({
         const [x, y] = absoluteAt(doc, id)
         const height = sizeOf(block, specs.get(block.type))[1]
         return (
-          <span
+          <button
             key={id}
-            className="keptchip"
+            type="button"
+            className="keptchip nopan"
             data-tone={chip.tone}
             data-old={old || undefined}
             data-testid={`kept-${id}`}
-            title={chip.title}
+            title={`${chip.title ? `${chip.title}. ` : ''}Click to see these runs`}
+            onClick={() => uiStore.setState({ overlay: 'tests' })}
             style={{ transform: `translate(${x + 10}px, ${y + height + GAP}px)` }}
           >
             {chip.text}
-          </span>
+          </button>
         )
       })}
     </ViewportPortal>

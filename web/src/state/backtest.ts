@@ -17,11 +17,16 @@ interface BacktestState {
 
 export const backtestStore = createStore<BacktestState>(() => ({ runs: [], old: false }))
 
+let again: ((after: number) => void) | null = null
+
+/** Play the open draft now, if it is watched: other runs are kept. */
+export const playAgain = (): void => again?.(0)
+
 /** Play the open draft after each pause. Returns how to stop. */
 export function watchDraft(): () => void {
   let timer: ReturnType<typeof setTimeout> | undefined
   let under: AbortController | null = null
-  const again = (after: number): void => {
+  const later = (after: number): void => {
     clearTimeout(timer)
     under?.abort()
     if (backtestStore.getState().runs.length) backtestStore.setState({ old: true })
@@ -43,10 +48,12 @@ export function watchDraft(): () => void {
   }
   const stop = docStore.subscribe((state, before) => {
     if (state.id !== before.id) backtestStore.setState({ runs: [], old: false })
-    if (state.doc !== before.doc || state.id !== before.id) again(AFTER_MS)
+    if (state.doc !== before.doc || state.id !== before.id) later(AFTER_MS)
   })
-  again(0)
+  later(0)
+  again = later
   return () => {
+    again = null
     stop()
     clearTimeout(timer)
     under?.abort()

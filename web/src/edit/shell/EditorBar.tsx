@@ -1,6 +1,6 @@
 // The bar of the editor: the workflow's name, its versions, whether it is saved; and Publish and Run, the only boxes.
 
-import { useEffect, useRef, useState, type ReactElement } from 'react'
+import { lazy, Suspense, useEffect, useRef, useState, type ReactElement } from 'react'
 import { useStore } from 'zustand'
 import { cancelRun, runCommand } from '../../canvas/commands'
 import { run } from '../../actions/start'
@@ -16,8 +16,11 @@ import type { IconName } from '../../ui/icons'
 import { MenuButton, type MenuEntry } from '../../ui/Menu'
 import { useReadOnly } from '../../ui/rights'
 import { roughly } from '../../ui/time'
+import { useKept } from '../../watch/run/useKept'
 import TopBar from './TopBar'
 import { VersionMenu } from './VersionMenu'
+
+const TestsDialog = lazy(() => import('./TestsDialog'))
 
 export function EditorBar({ id }: { id: string }): ReactElement {
   const name = useStore(docStore, (s) => s.doc.name ?? '')
@@ -126,6 +129,7 @@ function More({
 }): ReactElement {
   const undos = useStore(docStore, (s) => s.undo.length)
   const redos = useStore(docStore, (s) => s.redo.length)
+  const kept = useKept()
   const item = (id: KeyId, label: string, icon: IconName, not: string | null = null): MenuEntry => ({
     label,
     icon,
@@ -135,6 +139,8 @@ function More({
   })
   const entries: MenuEntry[] = [
     { label: 'Run with options', icon: 'play', why: mayNot, onSelect: () => uiStore.setState({ overlay: 'run' }) },
+    kept.label === 'Keep as test' ? { ...kept, label: 'Keep this run as test' } : kept,
+    { label: 'Show tests', icon: 'succeeded', onSelect: () => uiStore.setState({ overlay: 'tests' }) },
     'line',
     item('undo', 'Undo', 'undo', readonly || !undos ? 'Nothing to undo' : null),
     item('redo', 'Redo', 'redo', readonly || !redos ? 'Nothing to redo' : null),
@@ -151,10 +157,18 @@ function More({
     'line',
     item('shortcuts', 'Keyboard shortcuts', 'help'),
   ]
+  const tests = useStore(uiStore, (s) => s.overlay === 'tests')
   return (
-    <MenuButton kind="bare" icon="more" iconOnly label="More" data-testid="bar-more" entries={entries}>
-      More
-    </MenuButton>
+    <>
+      <MenuButton kind="bare" icon="more" iconOnly label="More" data-testid="bar-more" entries={entries}>
+        More
+      </MenuButton>
+      {tests ? (
+        <Suspense fallback={null}>
+          <TestsDialog />
+        </Suspense>
+      ) : null}
+    </>
   )
 }
 

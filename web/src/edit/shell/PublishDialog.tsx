@@ -1,14 +1,16 @@
 // Publishing: the draft becomes a version, which does not change. What stops by it is ticked first.
 
-import { lazy, Suspense, useState, type ReactElement } from 'react'
+import { lazy, Suspense, useMemo, useState, type ReactElement } from 'react'
 import { useStore } from 'zustand'
 import { api, ApiError } from '../../net/api'
 import { serverNow } from '../../net/clock'
 import { repair } from '../../net/repair'
 import { triggers } from '../../net/triggers'
+import { diffDocuments, isSame } from '../../document/diff'
 import { isTrigger, UNTITLED, type Specs } from '../../document/document'
 import type { Diagnostic, DraftVersion } from '../../api/schemas'
 import type { Document } from '../../api/types'
+import { backtestStore } from '../../state/backtest'
 import { dispatch, docStore, flush, specsOf } from '../../state/doc'
 import { uiStore } from '../../state/ui'
 import { Button } from '../../ui/Button'
@@ -18,11 +20,14 @@ import { toast } from '../../ui/Toast'
 import { useData, type Loaded } from '../../ui/useData'
 import { useLater } from '../../ui/useLater'
 import { messageOf } from '../../ui/words'
-import { impactOf, type Active, type Effect } from './impact'
+import { impactOf, withoutPins, type Active, type Effect } from './impact'
 import { ChangeSentence, Columns } from './PublishImpact'
 import './publish.css'
 
 const PublishReplay = lazy(() => import('./PublishReplay'))
+
+/** Another version was published while the dialog was open. */
+const MET = 'Another version was published meanwhile, so this one was not. Look again at what changes and what stops.'
 
 interface Problems {
   text: string
@@ -46,6 +51,9 @@ export default function PublishDialog(): ReactElement {
   const ticks = impact.stops.filter(({ id }) => !ticked.includes(`${name} ${id}`))
   const why = busy ? 'Publishing' : (nameFault(name) ?? notKnown(found, name) ?? toTick(ticks))
   const known = notKnown(found, name) === null
+  const again = useEqual(name, doc, active, found.value?.next ?? null)
+  const next = again ?? found.value?.next ?? null
+  const tested = useStore(backtestStore, (s) => s.runs.length > 0) && name === own
   const close = (): void => uiStore.setState({ overlay: null })
   const publish = async (): Promise<void> => {
     if (why !== null) return
@@ -65,8 +73,9 @@ export default function PublishDialog(): ReactElement {
       close()
     } catch (error) {
       const list = error instanceof ApiError ? error.diagnostics.filter(({ severity }) => severity === 'error') : []
-      setProblems({ text: messageOf(error), list })
-      found.reload() // another version may have been published meanwhile
+      const met = error instanceof ApiError && error.code === 'would_replace'
+      setProblems({ text: met ? MET : messageOf(error), list })
+      found.reload()
     } finally {
       setBusy(false)
     }
@@ -77,7 +86,7 @@ export default function PublishDialog(): ReactElement {
       className="publish"
       open
       onClose={close}
-      aside={<Since active={active} next={found.value?.next ?? null} />}
+      aside={<Since active={active} next={next} again={again !== null} />}
       foot={
         <>
           {why && !busy ? (
@@ -89,7 +98,7 @@ export default function PublishDialog(): ReactElement {
             Cancel
           </Button>
           <Button kind="primary" data-testid="save-version" why={why} onClick={() => void publish()}>
-            {found.value?.next ? `Publish version ${found.value.next}` : 'Publish'}
+            {next === null ? 'Publish' : `Publish version ${next}${again === null ? '' : ' again'}`}
           </Button>
         </>
       }
@@ -128,9 +137,9 @@ export default function PublishDialog(): ReactElement {
         ) : (
           <Columns impact={impact} active={active} />
         )}
-        {active && known ? (
+        {known && (active || tested) ? (
           <Suspense fallback={null}>
-            <PublishReplay name={name} doc={doc} />
+            <PublishReplay key={active ? 'last' : 'kept'} name={name} doc={doc} first={active ? 500 : 'kept'} />
           </Suspense>
         ) : null}
         {triggersOff ? <TriggersOff activates={activates} onChange={setActivates} /> : null}
@@ -175,14 +184,22 @@ function Stops({
   )
 }
 
-function Since({ active, next }: { active: Active | null; next: number | null }): ReactElement | null {
+function Since({
+  active,
+  next,
+  again,
+}: {
+  active: Active | null
+  next: number | null
+  again: boolean
+}): ReactElement | null {
   if (next === null) return null
   return (
     <>
-      <span className="publish__version">Version {next}</span>
+      <span className="publish__version">{`Version ${next}${again ? ' again' : ''}`}</span>
       {active ? (
         <span className="publish__since">
-          after version {active.version}, live since {roughly(Math.max(0, serverNow() - active.sinceMs))}
+          after version {active.version}, live for {roughly(Math.max(0, serverNow() - active.sinceMs))}
         </span>
       ) : null}
     </>
@@ -234,6 +251,30 @@ function useActive(name: string): Loaded<Found> {
   return useData(() => loadActive(later), [later])
 }
 
+const COMPARED = 8
+
+/** The newest of the last versions, but for the active one, that is the same as the draft: publishing makes it live again. */
+function useEqual(name: string, doc: Document, active: Active | null, next: number | null): number | null {
+  const versions = useData(async () => {
+    if (active === null || next === null) return []
+    const numbers = Array.from({ length: COMPARED }, (_, i) => next - 1 - i).filter(
+      (n) => n > 0 && n !== active.version,
+    )
+    return await Promise.all(
+      numbers.map(async (version) => ({ version, document: (await api.workflow(name, version)).document })),
+    )
+  }, [name, active?.version, next])
+  return useMemo(() => {
+    const bare = withoutPins(doc)
+    if (!active || isSame(diffDocuments(active.document, bare))) return null
+    const same = versions.value?.find(({ document }) => {
+      const diff = diffDocuments(document, bare)
+      return isSame(diff) && !diff.moved.length
+    })
+    return same?.version ?? null
+  }, [doc, active, versions.value])
+}
+
 async function loadActive(name: string): Promise<Found> {
   if (nameFault(name) !== null) return { name, active: null, next: null }
   const head = (await api.workflows()).find((each) => each.name === name)
@@ -281,8 +322,8 @@ const startsByItself = (doc: Document, specs: Specs): boolean =>
 
 function savedText({ name, version, created, activated, replaced }: DraftVersion): string {
   if (created) return `Published version ${version} of ${name}.`
-  if (!activated) return `No changes: version ${version} of ${name} is active.`
+  if (!activated) return `No changes: version ${version} of ${name} is live.`
   return replaced === null
-    ? `Version ${version} of ${name} is active again.`
-    : `Version ${version} of ${name} is active again instead of version ${replaced}.`
+    ? `Version ${version} of ${name} is live again.`
+    : `Version ${version} of ${name} is live again instead of version ${replaced}.`
 }

@@ -5,14 +5,15 @@ import { useStore } from 'zustand'
 import type { RunReplay } from '../../api/schemas'
 import type { Document } from '../../api/types'
 import { nameOf } from '../../document/document'
-import { play, type Which } from '../../net/backtests'
-import { backtestStore } from '../../state/backtest'
+import { dropKept, play, type Which } from '../../net/backtests'
+import { backtestStore, playAgain } from '../../state/backtest'
 import { countsOf, namesOf, pairOf, RESULTS, type Result } from '../../run/replays'
 import { Ago } from '../../ui/Ago'
 import { Button } from '../../ui/Button'
 import { Icon, type IconName } from '../../ui/icons'
 import { Link } from '../../ui/navigation'
 import { durationText } from '../../ui/time'
+import { toast } from '../../ui/Toast'
 import { messageOf, shortId } from '../../ui/words'
 import './replay.css'
 
@@ -42,8 +43,17 @@ interface Played {
 
 const NOTHING: Played = { runs: [], total: 0, ms: 0, done: false, error: null }
 
-export default function PublishReplay({ name, doc }: { name: string; doc: Document }): ReactElement {
-  const [which, setWhich] = useState<Which>(500)
+export default function PublishReplay({
+  name,
+  doc,
+  first = 500,
+}: {
+  name: string
+  doc: Document
+  /** The runs that are played until others are chosen. */
+  first?: Which
+}): ReactElement {
+  const [which, setWhich] = useState(first)
   const [only, setOnly] = useState<Result | null>(null)
   const [turn, setTurn] = useState(0)
   const played = usePlayed(name, doc, which, turn)
@@ -52,14 +62,19 @@ export default function PublishReplay({ name, doc }: { name: string; doc: Docume
   const counts = countsOf(runs)
   const listed = runs.filter((run) => (only === null ? run.result !== 'same' : run.result === only))
   const shown = RESULTS.filter((result, i) => i < 3 || counts[result] > 0)
+  const drop = async (run: string): Promise<void> => {
+    try {
+      await dropKept(run)
+      playAgain()
+      setTurn(turn + 1)
+    } catch (error) {
+      toast(messageOf(error), 'err')
+    }
+  }
   return (
     <section className="replay" aria-label="Recorded runs, played" aria-busy={!done} data-testid="replay">
       <header>
-        <h3>
-          {which === 'kept'
-            ? 'Runs kept as tests, played'
-            : `The last ${done ? runs.length : total || which} runs, played`}
-        </h3>
+        <h3>{titleOf(which, done ? runs.length : total || Number(which))}</h3>
         <span className="replay__note">
           {done ? `${durationText(played.ms)}, nothing was called outside` : 'Nothing is called outside'}
         </span>
@@ -85,7 +100,7 @@ export default function PublishReplay({ name, doc }: { name: string; doc: Docume
       ) : done && !runs.length ? (
         <p className="replay__none">
           {which === 'kept'
-            ? 'No run is kept as a test yet: a run has it in its menu.'
+            ? 'No run is kept as a test yet. Run the workflow, then choose Keep this run as test in the menu of the bar.'
             : `No run of ${name} has ended yet.`}
         </p>
       ) : (
@@ -118,7 +133,7 @@ export default function PublishReplay({ name, doc }: { name: string; doc: Docume
           {listed.length ? (
             <ul className="replay__rows" data-testid="replay-rows">
               {listed.slice(0, SHOWN).map((run) => (
-                <Row key={run.run} run={run} doc={doc} />
+                <Row key={run.run} run={run} doc={doc} onDrop={which === 'kept' ? drop : null} />
               ))}
               {listed.length > SHOWN ? <li className="replay__more">{listed.length - SHOWN} more</li> : null}
             </ul>
@@ -129,7 +144,21 @@ export default function PublishReplay({ name, doc }: { name: string; doc: Docume
   )
 }
 
-function Row({ run, doc }: { run: RunReplay; doc: Document }): ReactElement {
+function titleOf(which: Which, runs: number): string {
+  if (which === 'kept') return 'Runs kept as tests, played'
+  return runs === 1 ? 'The last run, played' : `The last ${runs} runs, played`
+}
+
+function Row({
+  run,
+  doc,
+  onDrop,
+}: {
+  run: RunReplay
+  doc: Document
+  /** Of runs that are kept. */
+  onDrop: ((run: string) => Promise<void>) | null
+}): ReactElement {
   const [, end, icon] = WORDS[run.result]
   const text = run.result === 'would_call' || run.result === 'not_replayed' ? run.reason : end
   return (
@@ -144,6 +173,11 @@ function Row({ run, doc }: { run: RunReplay; doc: Document }): ReactElement {
       <Change run={run} doc={doc} />
       <span className="replay__end" title={run.result === 'failed' ? run.reason : undefined}>
         {text}
+        {onDrop ? (
+          <Button kind="bare" icon="trash" iconOnly changes onClick={() => void onDrop(run.run)}>
+            Keep no longer
+          </Button>
+        ) : null}
       </span>
     </li>
   )

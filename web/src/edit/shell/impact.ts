@@ -39,7 +39,7 @@ export function impactOf(doc: Document, active: Active | null, base: number | nu
 }
 
 /** As it is published. */
-function withoutPins(doc: Document): Document {
+export function withoutPins(doc: Document): Document {
   const bare = Object.entries(doc.blocks).map(([id, block]) => [id, { ...block, pin: undefined }] as const)
   return { ...doc, blocks: Object.fromEntries(bare) }
 }
@@ -48,8 +48,7 @@ function replacement(active: Active, base: number | null): Effect {
   return {
     id: 'version',
     what: `Version ${active.version}`,
-    note:
-      base === null ? 'this draft was not made from it' : `it is live now; this draft was made from version ${base}`,
+    note: `${base === null ? 'this draft was not made from it' : `this draft was made from version ${base}`}; to keep it live, choose another name`,
   }
 }
 

@@ -5,7 +5,6 @@ import { useStore } from 'zustand'
 import { announce } from '../../a11y'
 import { keyOfEvent, keyText } from '../../keys'
 import { api, ApiError } from '../../net/api'
-import { dropKept, keepRun, keptRuns } from '../../net/backtests'
 import type { Json } from '../../api/schemas'
 import { Link, navigate } from '../../ui/navigation'
 import { chainOf, nameOf } from '../../document/document'
@@ -28,6 +27,7 @@ import { messageOf } from '../../ui/words'
 import { ForkDialog } from '../../watch/run/ForkDialog'
 import { MigrateDialog } from './MigrateDialog'
 import { useReadOnly } from '../../ui/rights'
+import { useKept } from '../../watch/run/useKept'
 import { useWhyNot } from '../../watch/run/useWhyNot'
 import { RerunDialog } from '../../watch/run/RerunDialog'
 
@@ -91,19 +91,7 @@ export function RunHead(): ReactElement {
     return () => removeEventListener('keydown', onKey)
   })
 
-  const workflow = meta?.workflow ?? null
-  const keeps = useData(async () => (workflow === null ? [] : keptRuns(workflow)), [workflow])
-  const isKept = keeps.value?.some((each) => each.run === meta?.id) ?? false
-  const keep = async (): Promise<void> => {
-    if (!meta) return
-    try {
-      await (isKept ? dropKept(meta.id) : keepRun(meta.id))
-      keeps.reload()
-      toast(isKept ? 'The run is kept no longer.' : `Kept as a test of ${meta.workflow}.`, 'ok')
-    } catch (error) {
-      toast(messageOf(error), 'err')
-    }
-  }
+  const kept = useKept()
   const input = useMemo(() => JSON.stringify(meta?.input ?? {}), [meta])
   const gave = useMemo(() => (output === undefined ? null : JSON.stringify(output)), [output])
   if (!meta) return <section className="runhead" aria-label="Run" />
@@ -115,12 +103,7 @@ export function RunHead(): ReactElement {
       why: mayNot ?? (cursor < 1 ? 'No event yet' : null),
       onSelect: () => setDialog('fork'),
     },
-    {
-      label: isKept ? 'Keep no longer' : 'Keep as test',
-      icon: 'pin',
-      why: mayNot ?? (ended ? null : 'The run has not ended'),
-      onSelect: () => void keep(),
-    },
+    kept,
     {
       label: 'Move to another version',
       icon: 'redo',
