@@ -44,16 +44,44 @@ def test_saving_an_older_document_makes_it_active(editor: Editor) -> None:
     editor.page.goto(f"/w/{draft}")
     editor.is_ready("a")
     editor.at("versions").click()
-    expect(editor.page.get_by_role("menuitem", name="version 2 (active)")).to_be_visible()
-    editor.page.get_by_role("menuitem", name="version 1").click()
+    expect(editor.page.get_by_role("menuitem", name="version 2 (live)")).to_be_visible()
+    editor.page.get_by_role("menuitem", name="Put version 1 into the draft").click()
+    said = editor.page.get_by_text("The draft is identical to version 1.")
+    expect(said.first).to_be_visible()
     editor.at("versions").click()
     editor.page.get_by_role("menuitem", name="Publish version").click()
-    expect(editor.at("stops-version")).to_contain_text("this draft was made from version 1")
+    expect(editor.at("stops-version")).to_contain_text("This draft was made from version 1")
     editor.at("stops-version").click()
+    expect(editor.at("save-version")).to_have_text("Publish version 1 again")
     editor.at("save-version").click()
-    said = editor.page.get_by_text("Version 1 of versions is active again instead of version 2.")
+    said = editor.page.get_by_text("Version 1 of versions is live again instead of version 2.")
     expect(said.first).to_be_visible()  # screen readers have it as well
     assert editor.api.get("/api/workflows/versions")["version"] == 1
+
+
+def test_an_older_version_in_the_draft_does_not_become_live_by_that(editor: Editor) -> None:
+    doc = {**document({"a": block("set", 288, value="one")}, [("start", "a")]), "name": "taken-back"}
+    draft = editor.open(doc)
+    editor.at("publish").click()
+    editor.at("save-version").click()
+    editor.select("a")
+    editor.at("field-value").fill("two")
+    editor.is_saved()
+    expect(editor.at("versions")).to_have_text("Draft · v1, edited")
+    editor.at("publish").click()
+    editor.at("save-version").click()
+    expect(editor.at("versions")).to_have_text("Draft · v2")
+    editor.at("versions").click()
+    editor.page.get_by_role("menuitem", name="Compare versions").click()
+    expect(editor.at("diff").get_by_role("definition")).to_have_text("onetwo")  # what version 2 changed
+    expect(editor.at("diff").get_by_role("term")).to_have_text("Value")
+    editor.press("Escape")
+    editor.at("versions").click()
+    editor.page.get_by_role("menuitem", name="Put version 1 into the draft").click()
+    said = "The draft is version 1 again. Version 2 stays live until you publish."
+    expect(editor.page.get_by_text(said).first).to_be_visible()
+    assert editor.api.get("/api/workflows/taken-back")["version"] == 2
+    assert editor.api.get(f"/api/drafts/{draft}")["base_version"] == 2
 
 
 def of_sim(kind: str, name: str, settings: dict[str, str], trigger: bool = False) -> dict[str, Any]:

@@ -157,7 +157,7 @@ def test_a_version_that_comes_late_is_not_used_by_another_draft(editor: Editor, 
     page.route("**/api/workflows/late?version=1", hold(held))
     editor.at("versions").click()
     with page.expect_request("**/api/workflows/late?version=1"):
-        page.get_by_text("Restore version 1").click()
+        page.get_by_role("menuitem", name="Put version 1").click()
     page.evaluate("to => (history.pushState(null, '', to), dispatchEvent(new Event('weft:navigate')))", f"/w/{other}")
     editor.is_ready("done")
     with page.expect_response("**/api/workflows/late?version=1") as answer:

@@ -94,7 +94,7 @@ def test_a_version_published_meanwhile_is_not_replaced(editor: Editor, watched: 
     expect(editor.at("save-version")).not_to_have_attribute("aria-disabled", "true")
     editor.api.post("/api/workflows", {**doc, "description": "from elsewhere"})
     editor.at("save-version").click()
-    expect(editor.at("publish-dialog").get_by_role("alert")).to_contain_text("version 1 of workflow 'raced' is active")
+    expect(editor.at("publish-dialog").get_by_role("alert")).to_contain_text("Another version was published meanwhile")
     expect(editor.at("stops-version")).to_contain_text("this draft was not made from it", ignore_case=True)
     editor.at("stops-version").click()
     editor.at("save-version").click()

@@ -11,6 +11,15 @@ export function wordsOf(name: string): string {
   return words ? words[0]!.toUpperCase() + words.slice(1) : name
 }
 
+/** The path of a field of a document: `params.cases.0.when` -> `Cases 1, when`. */
+export function fieldWords(path: string, numbered = true): string {
+  const parts: string[] = []
+  for (const part of path.split('.'))
+    if (!/^\d+$/.test(part)) parts.push(wordsOf(part).toLowerCase())
+    else if (numbered) parts.push(`${parts.pop() ?? ''} ${Number(part) + 1}`.trim())
+  return wordsOf((parts.length > 1 ? parts.filter((part) => part !== 'params') : parts).join(', '))
+}
+
 /** A message below a field: begins with a capital letter and ends with a full stop, wherever it comes from. */
 export function sentence(text: string): string {
   const plain = text.trim()

@@ -4,7 +4,7 @@ import { useMemo, useState, type ReactElement } from 'react'
 import { useStore } from 'zustand'
 import { goTo } from '../../canvas/walk'
 import { api } from '../../net/api'
-import type { Json } from '../../api/schemas'
+import type { Json, VersionRow } from '../../api/schemas'
 import type { Document } from '../../api/types'
 import { docStore, specsOf } from '../../state/doc'
 import { diffDocuments, isSame, type BlockChange, type DocumentDiff, type FieldChange } from '../../document/diff'
@@ -13,6 +13,7 @@ import { uiStore } from '../../state/ui'
 import { Dialog } from '../../ui/Dialog'
 import { Icon, iconOf, type IconName } from '../../ui/icons'
 import { useData } from '../../ui/useData'
+import { fieldWords } from '../../ui/words'
 import './diff.css'
 
 type Side = number | 'draft'
@@ -28,14 +29,14 @@ function Opened(): ReactElement {
   const base = useStore(docStore, (s) => s.baseVersion)
   const draft = useStore(docStore, (s) => s.doc)
   // Of a workflow that was never published there is nothing to ask for.
-  const newest = useData(async () => (base === null ? null : (await api.workflow(name)).newest), [name, base])
+  const stored = useData(async () => (base === null ? null : await api.versions(name, LISTED)), [name, base])
+  const unchanged = useStore(docStore, (s) => s.rev === s.baseRev)
   const [left, setLeft] = useState<Side | null>(null)
   const [right, setRight] = useState<Side>('draft')
-  const from: Side = left ?? base ?? newest.value ?? 'draft'
-  const versions = Array.from(
-    { length: Math.min(newest.value ?? base ?? 0, LISTED) },
-    (_, i) => (newest.value ?? base ?? 0) - i,
-  )
+  // A draft without changes shows what its version changed.
+  const from: Side = left ?? (base === null ? 'draft' : unchanged && base > 1 ? base - 1 : base)
+  const versions: readonly Pick<VersionRow, 'version'>[] =
+    stored.value?.versions ?? (from === 'draft' ? [] : [{ version: from }])
   const load = async (side: Side): Promise<Document> =>
     side === 'draft' ? docStore.getState().doc : (await api.workflow(name, side)).document
   const sides = useData(
@@ -51,8 +52,10 @@ function Opened(): ReactElement {
         onChange={(event) => onChange(event.target.value === 'draft' ? 'draft' : Number(event.target.value))}
       >
         <option value="draft">Draft</option>
-        {versions.map((each) => (
-          <option key={each} value={each}>{`Version ${each}`}</option>
+        {versions.map(({ version }) => (
+          <option key={version} value={version}>
+            {`Version ${version}${version === stored.value?.active ? ' (live)' : ''}`}
+          </option>
         ))}
       </select>
     </label>
@@ -186,7 +189,7 @@ function Fields({ fields }: { fields: readonly FieldChange[] }): ReactElement {
     <dl className="diff__fields">
       {fields.map(({ path, before, after }) => (
         <div key={path}>
-          <dt className="mono">{path}</dt>
+          <dt title={path}>{fieldWords(path)}</dt>
           <dd>
             {before === undefined ? null : <del>{shown(before)}</del>}
             {after === undefined ? null : <ins>{shown(after)}</ins>}

@@ -4,7 +4,7 @@ import type { ReactElement, ReactNode } from 'react'
 import type { Json } from '../../api/schemas'
 import { isSame, type DocumentDiff } from '../../document/diff'
 import { Icon, type IconName } from '../../ui/icons'
-import { wordsOf } from '../../ui/words'
+import { fieldWords, wordsOf } from '../../ui/words'
 import type { Active, Effect, Impact } from './impact'
 
 const SHOWN = 6
@@ -17,8 +17,8 @@ export function ChangeSentence({ diff }: { diff: DocumentDiff | null }): ReactEl
   if (change && field && !more.length && change.fields.length === 1 && !diff.edges.length && !diff.fields.length)
     return (
       <p className="publish__change">
-        One value changed: <b>{change.name}</b>, {fieldName(field.path)} <Was value={field.before} />{' '}
-        <Now value={field.after} />
+        One value changed: <b>{change.name}</b>, {fieldWords(field.path, false).toLowerCase()}{' '}
+        <Was value={field.before} /> <Now value={field.after} />
       </p>
     )
   return <p className="publish__change">{counted(diff)} changed.</p>
@@ -84,7 +84,10 @@ function changed(diff: DocumentDiff): Effect[] {
   const blocks = diff.blocks.map(({ id, name, how, fields }) => ({
     id,
     what: name,
-    note: how === 'changed' ? [...new Set(fields.map(({ path }) => fieldName(path)))].slice(0, 3).join(', ') : how,
+    note:
+      how === 'changed'
+        ? [...new Set(fields.map(({ path }) => fieldWords(path, false).toLowerCase()))].slice(0, 3).join(', ')
+        : how,
   }))
   const added = diff.edges.filter(({ how }) => how === 'added').length
   const removed = diff.edges.length - added
@@ -95,12 +98,6 @@ function changed(diff: DocumentDiff): Effect[] {
     ...(edges ? [{ id: ' edges', what: 'Connections', note: edges }] : []),
     ...(own.length ? [{ id: ' own', what: 'Workflow', note: [...new Set(own)].map(wordsOf).join(', ') }] : []),
   ]
-}
-
-/** `params.cases.0.when` -> `cases, when`. */
-function fieldName(path: string): string {
-  const words = path.split('.').filter((part) => part !== 'params' && !/^\d+$/.test(part))
-  return words.map((word) => wordsOf(word).toLowerCase()).join(', ')
 }
 
 function counted(diff: DocumentDiff): string {

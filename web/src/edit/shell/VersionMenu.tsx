@@ -49,10 +49,10 @@ export function VersionMenu(): ReactElement {
     ...(versions.length ? ['line' as const] : []),
     ...versions.map(
       (version): MenuEntry => ({
-        label: `Restore version ${version}${version === active ? ' (active)' : ''}`,
+        label: `Put version ${version}${version === active ? ' (live)' : ''} into the draft`,
         icon: 'undo',
         why,
-        onSelect: () => void restore(name, version),
+        onSelect: () => void restore(name, version, active),
       }),
     ),
     'line',
@@ -62,7 +62,7 @@ export function VersionMenu(): ReactElement {
   return (
     <>
       <MenuButton kind="bare" className="bar__version" label="Versions" entries={entries} data-testid="versions">
-        {base === null ? 'Draft' : `Draft · v${base}${edits ? `+${edits}` : ''}`}
+        {base === null ? 'Draft' : `Draft · v${base}${edits ? ', edited' : ''}`}
         <Icon name="down" size={12} />
       </MenuButton>
       {publishing ? (
@@ -79,12 +79,15 @@ export function VersionMenu(): ReactElement {
   )
 }
 
-async function restore(name: string, version: number): Promise<void> {
+/** `live`: the version that runs use meanwhile. */
+async function restore(name: string, version: number, live: number | undefined): Promise<void> {
   try {
     const { id } = docStore.getState()
     const { document } = await api.workflow(name, version)
     if (docStore.getState().id !== id) return
-    if (dispatch({ type: 'replaceDoc', doc: document })) toastUndo(`Restored version ${version}.`, 'ok')
+    const stays = live === undefined || live === version ? '' : ` Version ${live} stays live until you publish.`
+    if (dispatch({ type: 'replaceDoc', doc: document }))
+      toastUndo(`The draft is version ${version} again.${stays}`, 'ok')
     else toast(`The draft is identical to version ${version}.`)
   } catch (error) {
     toast(error instanceof Error ? error.message : String(error), 'err')
