@@ -16,7 +16,7 @@ import type { IconName } from '../../ui/icons'
 import { MenuButton, type MenuEntry } from '../../ui/Menu'
 import { useReadOnly } from '../../ui/rights'
 import { roughly } from '../../ui/time'
-import { useKept } from '../../watch/run/useKept'
+import { useWhyNotKept } from '../../watch/run/useWhyNotKept'
 import TopBar from './TopBar'
 import { VersionMenu } from './VersionMenu'
 
@@ -129,7 +129,7 @@ function More({
 }): ReactElement {
   const undos = useStore(docStore, (s) => s.undo.length)
   const redos = useStore(docStore, (s) => s.redo.length)
-  const kept = useKept()
+  const notKept = useWhyNotKept()
   const item = (id: KeyId, label: string, icon: IconName, not: string | null = null): MenuEntry => ({
     label,
     icon,
@@ -139,7 +139,12 @@ function More({
   })
   const entries: MenuEntry[] = [
     { label: 'Run with options', icon: 'play', why: mayNot, onSelect: () => uiStore.setState({ overlay: 'run' }) },
-    kept.label === 'Keep as test' ? { ...kept, label: 'Keep this run as test' } : kept,
+    {
+      label: 'Keep this run as test',
+      icon: 'pin',
+      why: mayNot ?? notKept,
+      onSelect: () => void import('../../watch/run/useKept').then((found) => found.keepShown()),
+    },
     { label: 'Show tests', icon: 'succeeded', onSelect: () => uiStore.setState({ overlay: 'tests' }) },
     'line',
     item('undo', 'Undo', 'undo', readonly || !undos ? 'Nothing to undo' : null),

@@ -91,7 +91,7 @@ export function RunHead(): ReactElement {
     return () => removeEventListener('keydown', onKey)
   })
 
-  const kept = useKept()
+  const keeping = useKept()
   const input = useMemo(() => JSON.stringify(meta?.input ?? {}), [meta])
   const gave = useMemo(() => (output === undefined ? null : JSON.stringify(output)), [output])
   if (!meta) return <section className="runhead" aria-label="Run" />
@@ -103,7 +103,7 @@ export function RunHead(): ReactElement {
       why: mayNot ?? (cursor < 1 ? 'No event yet' : null),
       onSelect: () => setDialog('fork'),
     },
-    kept,
+    keeping,
     {
       label: 'Move to another version',
       icon: 'redo',

@@ -1,9 +1,7 @@
-// Keep the shown run as a test of its workflow, or no longer: an entry of menus.
+// Keep the shown run as a test of its workflow, or no longer.
 
 import { useStore } from 'zustand'
 import { dropKept, keepRun, keptRuns } from '../../net/backtests'
-import { isEnded } from '../../run'
-import { UNTITLED } from '../../document/document'
 import { playAgain } from '../../state/backtest'
 import { runStore } from '../../state/live'
 import type { MenuItem } from '../../ui/Menu'
@@ -11,40 +9,33 @@ import { useReadOnly } from '../../ui/rights'
 import { toast } from '../../ui/Toast'
 import { useData } from '../../ui/useData'
 import { messageOf } from '../../ui/words'
+import { useWhyNotKept } from './useWhyNotKept'
 
+/** The entry of a menu. */
 export function useKept(): MenuItem {
   const run = useStore(runStore, (s) => s.id)
   const workflow = useStore(runStore, (s) => s.meta?.workflow ?? null)
-  const ended = useStore(runStore, (s) => isEnded(s.head.seq === 0 && s.meta ? s.meta.status : s.head.status))
   const mayNot = useReadOnly()
+  const whyNot = useWhyNotKept()
   const keeps = useData(async () => (workflow === null ? [] : keptRuns(workflow)), [workflow])
   const isKept = keeps.value?.some((each) => each.run === run) ?? false
-  const select = async (): Promise<void> => {
-    if (run === null) return
-    try {
-      await (isKept ? dropKept(run) : keepRun(run))
-      keeps.reload()
-      playAgain()
-      toast(
-        isKept
-          ? 'The run is kept no longer.'
-          : `Kept as a test of ${workflow}. The editor plays it after each change, and shows what would differ.`,
-        'ok',
-      )
-    } catch (error) {
-      toast(messageOf(error), 'err')
-    }
-  }
   return {
     label: isKept ? 'Keep no longer' : 'Keep as test',
     icon: 'pin',
-    why: mayNot ?? whyNot(run, workflow, ended),
-    onSelect: () => void select(),
+    why: mayNot ?? whyNot,
+    onSelect: () => void keepShown(!isKept).then(keeps.reload),
   }
 }
 
-function whyNot(run: string | null, workflow: string | null, ended: boolean): string | null {
-  if (run === null) return 'Run the workflow first'
-  if (!ended) return 'The run has not ended'
-  return workflow === UNTITLED ? 'Tests belong to a name: name the workflow and run it again' : null
+export async function keepShown(keep = true): Promise<void> {
+  const { id, meta } = runStore.getState()
+  if (id === null) return
+  try {
+    await (keep ? keepRun(id) : dropKept(id))
+    playAgain()
+    const then = 'The editor plays it after each change, and shows what would differ.'
+    toast(keep ? `Kept as a test of ${meta?.workflow ?? 'its workflow'}. ${then}` : 'The run is kept no longer.', 'ok')
+  } catch (error) {
+    toast(messageOf(error), 'err')
+  }
 }
