@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 from msgspec import Meta, Struct
 
+from executor.service.replay.evaluate import Evaluation
 from executor.service.topics.backtests import LAST_MAX, Backtest, KeptView
 from server.http.errors import Forbidden
 from server.http.response import Version
@@ -29,10 +30,11 @@ class KeptRuns(Struct, frozen=True):
     kept: list[KeptView]
 
 
-class BacktestRequest(Struct, forbid_unknown_fields=True):
+class BacktestRequest(Evaluation):
     """POST /api/workflows/{name}/backtest. What is played: `document`, the draft with the id `draft`, `version`, or the
     active version if there is none of them. Against which runs: with `kept` those that are kept, else all that have
-    ended; the newest first, at most `last`, after run `before`."""
+    ended; the newest first, at most `last`, after run `before`. Or on `rows`. `model` replaces that of all blocks that
+    ask one, `call_models` lets those be called that are asked for something else, and `score` scores the results."""
 
     document: dict[str, Any] | None = None
     draft: str | None = None
@@ -75,11 +77,15 @@ async def kept(call: Call, name: str) -> KeptRuns:
     statuses=(400, 404, 413, 415, 422),
 )
 async def backtest(call: Call, name: str, body: BacktestRequest) -> Backtest:
-    """Nothing outside is called, and nothing is stored. Blocks that are asked for the same as in the run have its
-    results; others are executed if they only compute; what would reach outside is reported. One answer has at most 50
-    runs, or those of 3 seconds: repeat with `before` = `next` and a smaller `last` for the rest."""
+    """Nothing outside is called but models, with `call_models`, and nothing is stored. Blocks that are asked for the
+    same as in the run have its results; others are executed if they only compute; what would reach outside is reported.
+    One answer has at most 50 runs, or those of 3 seconds: repeat with `before` = `next` and a smaller `last` for the
+    rest, or with the rows that it has not, and in both cases with the rest of the budget."""
     if body.draft is not None and call.who.workflows is not None:
         raise Forbidden("This token is only for some workflows.", hint="Send the document of the draft instead.")
+    judge = None if body.score is None or body.score.judge is None else body.score.judge.workflow
+    if judge is not None and call.who.workflows is not None and judge not in call.who.workflows:
+        raise Forbidden(f"This token is not for the workflow '{judge}'.", hint="Give the judge a model and criteria.")
     return await call.engine.backtests.play(
         name,
         document=body.document,
@@ -88,4 +94,5 @@ async def backtest(call: Call, name: str, body: BacktestRequest) -> Backtest:
         kept=body.kept,
         last=body.last,
         before=body.before,
+        evaluation=body,
     )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
@@ -11,6 +10,8 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from server.cli.common import FAILED, OK, Refused, call, counted, show, with_json
+from server.cli.evaluations import candidates_of, exit_code, play, read_rows
+from server.cli.evaluations import show as show_candidates
 from server.cli.reading import read_documents
 from server.cli.render import plain
 
@@ -31,48 +32,78 @@ WORDS: Final = {
 COLORS: Final = {"same": "green", "failed": "red", "would_call": "yellow", "not_replayed": "yellow"}
 
 
+def evaluates(command: Any) -> Any:
+    """Add the options of an evaluation."""
+    for option in (
+        click.option(
+            "--min-score", type=click.FloatRange(0, 1), help="Exit code 1 below it, or if a row has no score."
+        ),
+        click.option("--criteria", default="", help="By which --judge-model scores."),
+        click.option("--judge-model", help="The model that scores by --criteria."),
+        click.option("--judge", help="A workflow that returns the score of {input, output, expected}."),
+        click.option("--at", default="", help="JSON pointer of the scored value in the output."),
+        click.option("--expect", help="What is expected of all rows, instead of the column or the recorded output."),
+        click.option(
+            "--score", type=click.Choice(["same", "contains", "regex", "judge"]), help="How results are scored."
+        ),
+        click.option("--dataset", help="Play the rows of this CSV file instead of recorded runs."),
+        click.option("--budget", type=click.FloatRange(0), help="US dollars that --call-models may cost."),
+        click.option("--call-models", is_flag=True, help="Call models that are asked for something else."),
+        click.option("--model", "models", multiple=True, help="Play with this model in all blocks. Can be repeated."),
+    ):
+        command = option(command)
+    return command
+
+
 @click.command()
 @click.argument("name")
 @click.option("--last", type=click.IntRange(1, LAST_MAX), help=f"The last N runs that have ended. Default: {50}.")
-@click.option("--kept", "only_kept", is_flag=True, help="The runs that are kept as tests.")
-@click.option("--version", type=click.IntRange(1), help="Play this version. Default: the active one.")
+@click.option("--kept", is_flag=True, help="The runs that are kept as tests.")
+@click.option(
+    "--version", "versions", type=click.IntRange(1), multiple=True, help="Play this version. Can be repeated."
+)
 @click.option("--draft", is_flag=True, help="Play the draft of NAME that was changed last.")
 @click.option("--file", help="Play the workflow in this file (- for stdin).")
+@evaluates
 @with_json
-def backtest(
-    url: str, name: str, last: int | None, only_kept: bool, version: int | None, draft: bool, file: str | None,
-    as_json: bool,
-) -> int:  # fmt: skip
+def backtest(url: str, /, name: str, as_json: bool, **given: Any) -> int:
     """Play a workflow against recorded runs of NAME, and show what would differ.
 
-    Nothing outside is called. Exit code 0: all runs do the same; 1: one differs, or cannot be played.
+    Nothing outside is called, but models with --call-models. Exit code 0: all runs do the same, or have --min-score;
+    1: one differs, or cannot be played. Several versions and models are shown side by side.
     """
-    if sum((version is not None, draft, file is not None)) > 1:
-        raise Refused("--version, --draft and --file exclude each other.")
-    document = None if file is None else read_documents(file)[0]
-
-    async def play(client: AsyncClient) -> list[dict[str, Any]]:
-        draft_id = await _draft_of(client, name) if draft else None
-        left, before = last or (LAST_MAX if only_kept else 50), None
-        found: list[dict[str, Any]] = []
-        total = 0
-        while left:
-            page = await client.backtest(
-                name, document, draft=draft_id, version=version, kept=only_kept, last=left, before=before
-            )
-            found += [dict(run) for run in page["runs"]]
-            left, before = left - len(page["runs"]), page["next"]
-            if before is None:
-                break
-            total = total or page["total"]
-            if sys.stderr.isatty():
-                click.echo(f"\r{len(found)} of {total}", nl=False, err=True)
-        return found
-
-    runs = call(url, play)
-    if not runs:
-        what = "kept run" if only_kept else "run that has ended"
+    documents: list[tuple[str, dict[str, Any]]] = [(f"version {each}", {"version": each}) for each in given["versions"]]
+    if given["draft"]:
+        documents.append(("draft", {"draft": call(url, lambda client: _draft_of(client, name))}))
+    if given["file"] is not None:
+        documents.append(("file", {"document": read_documents(given["file"])[0]}))
+    candidates = candidates_of(documents or [("active version", {})], given["models"])
+    if given["call_models"] != (given["budget"] is not None):
+        raise Refused("--call-models and --budget go together.", "For example: --call-models --budget 0.50")
+    rows = None if given["dataset"] is None else read_rows(given["dataset"])
+    score = _score_of(given, any(row["expected"] is not None for row in rows or ()))
+    last = len(rows) if rows is not None else given["last"] or (LAST_MAX if given["kept"] else 50)
+    plain_one = len(candidates) == 1 and not (given["models"] or given["call_models"] or rows or score)
+    spent = call(url, lambda client: play(client, name, candidates, rows, given["kept"], last, given["budget"], score))
+    if not candidates[0].runs:
+        what = "kept run" if given["kept"] else "run that has ended"
         raise Refused(f"There is no {what} of '{name}'.", "`weft runs` lists runs; `weft keep RUN` keeps one.")
+    if plain_one:
+        return _backtest(candidates[0].runs, as_json)
+    show_candidates(candidates, rows, spent, as_json)
+    return exit_code(candidates, given["min_score"])
+
+
+def _score_of(given: Mapping[str, Any], has_expected: bool) -> dict[str, Any] | None:
+    judge = {"workflow": given["judge"], "model": given["judge_model"], "criteria": given["criteria"]}
+    by = given["score"] or ("judge" if judge["workflow"] or judge["model"] else None)
+    if by is None and not (has_expected or given["expect"] or given["min_score"] is not None):
+        return None
+    score = {"by": by or "same", "at": given["at"], "expected": given["expect"]}
+    return score | {"judge": judge} if by == "judge" else score
+
+
+def _backtest(runs: list[dict[str, Any]], as_json: bool) -> int:
     counts = Counter(run["result"] for run in runs)
     summary = ", ".join(f"{counts[result]} {word}" for result, word in WORDS.items() if counts[result])
     if as_json:

@@ -20,7 +20,7 @@ class AttemptView(TypedDict):
     finished_at_ms: NotRequired[int | None]; error: NotRequired[dict[str, Any] | None]
 class AuditPage(TypedDict): rows: list[AuditRow]; next: int | None
 class AuditRow(TypedDict): n: int; at_ms: int; actor: str; via: str; action: str; object: str; detail: str; hash: str
-class Backtest(TypedDict): runs: list[RunReplay]; total: int; next: str | None
+class Backtest(TypedDict): runs: list[RunReplay]; total: int; next: str | None; spent_usd: float
 class BlockFate(TypedDict):
     block: str; name: str; fate: Literal["again", "kept", "maybe", "new"]; effect: str; kept: int; calls: int; why: str
 class BlockList(TypedDict): blocks: list[BlockType]
@@ -229,9 +229,10 @@ class RunPage(TypedDict):
     capped: list[Literal["cancelled", "failed", "queued", "running", "succeeded", "waiting"]]
 class RunReplay(TypedDict):
     run: str; workflow: str; version: int | None; created_at_ms: int; before: str
-    result: Literal["changed", "failed", "not_replayed", "other_way", "same", "would_call"]; reason: str
-    now: str | None; way: Way | None
+    result: Literal["changed", "failed", "not_called", "not_replayed", "other_way", "played", "same", "would_call"]
+    reason: str; now: str | None; way: Way | None
     blocks: dict[str, Literal["changed", "not_reached", "same", "unknown", "would_call"]]; differences: list[NodeReplay]
+    used: Used; recorded: Used | None; score: Scored | None
 class RunState(TypedDict):
     run: str; workflow: str; version: int | None; seq: int; last_seq: int; at_ms: int; status: str; phase: str
     error: dict[str, Any] | None; nodes: list[NodeView]; waits: list[OpenWait]; retries: list[DueRetry]
@@ -260,6 +261,7 @@ class ScheduleSpec(TypedDict):
     workflow: str; cron: str; tz: NotRequired[str]; version: NotRequired[int | None]; trigger: NotRequired[str | None]
     input: NotRequired[dict[str, Any]]; enabled: NotRequired[bool]
     overlap: NotRequired[Literal["allow", "queue", "skip"]]; catch_up: NotRequired[Literal["all", "none", "one"]]
+class Scored(TypedDict): value: float | None; reason: str; output: str; difference: ValueDiff | None
 class SecretDeleted(TypedDict): name: str; deleted: bool
 class SecretList(TypedDict): secrets: list[SecretView]
 class SecretView(TypedDict):
@@ -313,6 +315,7 @@ UsagePage = TypedDict(
     },
 )
 class UsageView(TypedDict): total: SpentView; items: list[SpentView]; prices: list[str]; currency: str
+class Used(TypedDict): cost_usd: float | None; tokens: int; ms: int; calls: int
 class User(TypedDict):
     id: str; name: str; role: Literal["admin", "approver", "editor", "viewer"]; created_at_ms: int; sessions: int
     seen_at_ms: int | None

@@ -397,9 +397,14 @@ class RunCalls:
         kept: bool = False,
         last: int = 50,
         before: str | None = None,
+        model: str | None = None,
+        call_models: Mapping[str, Any] | None = None,
+        rows: Sequence[Mapping[str, Any]] | None = None,
+        score: Mapping[str, Any] | None = None,
     ) -> Call[answers.Backtest]:
         """Play a document, the draft with an id, or a version (by default the active one) against kept runs or the last
-        ones. Nothing outside is called. One answer has at most 50 runs; `next` is the `before` of the following one."""
+        ones, or on rows. Nothing outside is called but models with `call_models`. One answer has at most 50 runs;
+        `next` is the `before` of the following one."""
 
     @route("GET", "/api/runs/{id}/nodes/{key}")
     def node(

@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 from msgspec import Struct
 
 from executor.blocks.http.client import GuardedClient
-from executor.blocks.llm.base import Conversation, OnDelta, Reply
+from executor.blocks.llm.base import Conversation, OnDelta, Reply, Usage
 from executor.blocks.llm.endpoints import Endpoint, Endpoints
 from executor.errors import BlockError
 from executor.kernel.handler.needs import Waiting
@@ -90,6 +90,14 @@ class ModelClient:
                 self._files_room.release()
         finally:
             self._room.release()
+
+    async def is_priced(self, name: str) -> bool:
+        """Return whether the cost of a model is known before it is asked. Raises BlockError: model_unknown,
+        llm_missing."""
+        endpoint, model = self.endpoints.find(name)
+        await self._begin()
+        cost_of = import_module("executor.blocks.llm.prices").cost_of
+        return cost_of(Usage(1, 1), endpoint, model) is not None
 
     def load_beside(self) -> None:
         """Load the libraries in a thread, if there is a model to ask: an endpoint of the operator, or a key."""

@@ -205,11 +205,7 @@ class AttemptSteps:
             hint = "split the work into several blocks, or into runs that the block starts"
             message = f"the block has more than {STEPS_MAX:,} steps"
             raise BlockError(message, code="limit_steps", retryable=False, hint=hint)
-        name = self._border.redactor.redact(name)[:NAME_MAX]
-        encode_payload(input)  # raises BlockError, naming what is not JSON
-        data = self._border.redactor.redact_json(orjson.dumps(input, option=orjson.OPT_SORT_KEYS))
-        digest = hashlib.sha256(b"\0".join((kind.encode(), name.encode(errors="backslashreplace"), data)))
-        return _Call(n, kind, name, digest.hexdigest()[:32], effect)
+        return new_call(self._border, n, kind, name, input, effect)
 
     async def _step(self, call: _Call, work: Callable[[], Awaitable[Any]]) -> Any:
         if (found := await self._enter(call)) is not None:
@@ -372,6 +368,14 @@ class AttemptSteps:
 
     def _on_loop(self, work: Coroutine[Any, Any, T]) -> T:
         return call_on(self._journal.loop, work, "use `await ctx.step(...)` or `await ctx.wait(...)` here")
+
+
+def new_call(border: Border, n: int, kind: StepKind, name: str, input: Any, effect: StepEffect = "none") -> _Call:
+    name = border.redactor.redact(name)[:NAME_MAX]
+    encode_payload(input)  # raises BlockError, naming what is not JSON
+    data = border.redactor.redact_json(orjson.dumps(input, option=orjson.OPT_SORT_KEYS))
+    digest = hashlib.sha256(b"\0".join((kind.encode(), name.encode(errors="backslashreplace"), data)))
+    return _Call(n, kind, name, digest.hexdigest()[:32], effect)
 
 
 def refused_in(handler: Context) -> BlockError | None:

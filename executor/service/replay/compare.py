@@ -5,18 +5,19 @@ from __future__ import annotations
 from typing import Final, Literal
 
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, field
 
 from compiler.plan import Plan
 from executor.kernel.handler.base import Registry
+from executor.service.replay.evaluate import Scored
 from executor.service.replay.play import Call, Played
-from executor.service.replay.recording import Outcome, Recording
+from executor.service.replay.recording import Outcome, Recording, Used
 from executor.service.views.diff import PREVIEW_CHARS, ValueDiff, value_diffs
 from executor.service.views.run import Slices
 
 DIFFERENCES_MAX: Final = 50  # of one run
 BlockResult = Literal["same", "changed", "would_call", "unknown", "not_reached"]
-RunResult = Literal["same", "changed", "other_way", "would_call", "failed", "not_replayed"]
+RunResult = Literal["same", "changed", "other_way", "would_call", "failed", "not_replayed", "played", "not_called"]
 _WORST: Final = ("same", "not_reached", "unknown", "changed", "would_call")  # of the iterations of one block
 _VERBS: Final = {"email": "send a mail", "http": "send a request", "sql": "run SQL", "run_workflow": "start a run"}
 
@@ -49,9 +50,10 @@ class RunReplay(Struct, frozen=True):
     """The result of a document with a recorded run.
 
     result: same; changed (other values); other_way (another branch); would_call (a block would reach outside or ask
-    with another input, and what follows it is unknown); failed (it fails now); not_replayed. `reason`: of the last
-    three. `before`, `now`: how the run ended, and would end, null if that is unknown. `blocks`: the result of each, of
-    its iterations the one that differs most. `differences` has at most 50."""
+    with another input, and what follows it is unknown); failed (it fails now); not_replayed; played (a row that ended);
+    not_called (a model, for the budget). `reason`: of the last five. `before`, `now`: how the run ended, and would end,
+    null if that is unknown. `blocks`: the result of each, of its iterations the one that differs most. `differences`
+    has at most 50. `used`: by models now, `recorded` in the run. A row of data has its number as `run`."""
 
     run: str
     workflow: str
@@ -64,6 +66,17 @@ class RunReplay(Struct, frozen=True):
     way: Way | None = None
     blocks: dict[str, BlockResult] = {}
     differences: tuple[NodeReplay, ...] = ()
+    used: Used = field(default_factory=Used)
+    recorded: Used | None = None
+    score: Scored | None = None
+
+
+def of_row(recording: Recording, played: Played, registry: Registry) -> RunReplay:
+    """Return the result of a row, which has no recording to be compared with."""
+    row, end = recording.row, None if played.end is None else played.end.status
+    verdict, reason = _verdict(played, "succeeded", {}, None, registry)
+    head = row.id, row.workflow, None, row.created_at_ms, ""
+    return RunReplay(*head, "played" if verdict in ("same", "changed") else verdict, reason, end, used=played.used)
 
 
 async def compare(recording: Recording, played: Played, plan: Plan, registry: Registry) -> RunReplay:
@@ -94,7 +107,10 @@ async def compare(recording: Recording, played: Played, plan: Plan, registry: Re
     row, end = recording.row, None if played.end is None else played.end.status
     verdict, reason = _verdict(played, row.status, blocks, way, registry)
     head = row.id, row.workflow, row.version, row.created_at_ms, row.status
-    return RunReplay(*head, verdict, reason, end, way, blocks, tuple(found))
+    recorded = Used()
+    for was in recording.nodes.values():
+        recorded.add(was.used.cost_usd, was.used.tokens, was.used.ms)
+    return RunReplay(*head, verdict, reason, end, way, blocks, tuple(found), played.used, recorded)
 
 
 def _verdict(
@@ -103,6 +119,8 @@ def _verdict(
     end = played.end
     if end is not None and end.error is not None and before != "failed":
         return "failed", f"{end.error.block}: {end.error.message[:PREVIEW_CHARS]}"
+    if refused := next((call.refused for call in played.calls.values() if call.refused), ""):
+        return "not_called", refused
     calls = sorted(played.calls.values(), key=lambda call: not call.sends)  # which sends comes first
     if calls and (calls[0].sends or way is None):
         return "would_call", f"would {_would(calls[0], registry)}"
@@ -120,6 +138,8 @@ def _after(plan: Plan, came: Outcome) -> tuple[str, ...]:
 
 def _would(call: Call, registry: Registry) -> str:
     """Return what the block does outside, for a sentence that begins with `would`."""
+    if call.would:
+        return call.would
     spec = registry.handler(call.node.type).spec
     if spec.category == "people":
         return "ask a person, by a message" if call.sends else "ask a person"

@@ -2,8 +2,8 @@
 nothing is appended, and nothing waits.
 
 A block that is asked for the same as in the recording has its recorded result. Another one is executed if all it does
-is to compute. One that would reach outside is not: it is noted, and what follows it stays open. Time is that of the
-recording; waits for a time are over at once."""
+is to compute, or if it asks a model and may: see `calling`. One that would reach outside is not: it is noted, and what
+follows it stays open. Time is that of the recording; waits for a time are over at once."""
 
 from __future__ import annotations
 
@@ -38,33 +38,40 @@ from executor.kernel.run.recorder import Recorder
 from executor.kernel.run.results import Arrivals, Payload, Result, assigned, run_error
 from executor.kernel.values.payload import encode
 from executor.service.parts import Parts
-from executor.service.replay.recording import Inputs, NotPlayed, Outcome, Recording
+from executor.service.replay.calling import MODELS, Budget, PaidAttempt
+from executor.service.replay.recording import Inputs, NotPlayed, Outcome, Recording, Used
 from executor.service.views.run import Slices
 
 FACTS_MAX: Final = 50_000
 TIME_MAX_S: Final = 20.0  # of one run
+CALLING_MAX_S: Final = 600.0  # of one whose models are called
 _SAVES: Final = frozenset({"file"})  # types without an effect outside weft that write in it
 
 
 class Call(Struct, frozen=True):
     """A block that would reach outside, or ask. `before`: its input in the recording, None if it did not run; `sends`:
-    something leaves weft; `answered`: the recorded answer is taken, so the run continues."""
+    something leaves weft; `answered`: the recorded answer is taken, so the run continues; `would`: what it does, if it
+    was entered; `refused`: why its model was not called."""
 
     node: Node
     before: bytes | None
     now: bytes
     sends: bool
-    answered: bool
+    answered: bool = False
+    would: str = ""
+    refused: str = ""
 
 
 class Played(Struct):
     """A run as it would go. `nodes`, `calls` by the text of keys; `pruned`: keys that no branch led to; `end` is None
-    if it is unknown how the run ends."""
+    if it is unknown how the run ends; `used` is by models."""
 
+    used: Used
     nodes: dict[str, Outcome] = {}
     calls: dict[str, Call] = {}
     pruned: set[str] = set()
     end: e.RunFinished | None = None
+    output: bytes | None = None
 
 
 class _Time(SystemClock):
@@ -89,9 +96,12 @@ def alone(plan: Plan) -> Plan:
 class Play:
     """One replay by a plan from `alone`; `play` is called once."""
 
-    def __init__(self, parts: Parts, recording: Recording, inputs: Inputs, env: Mapping[str, str]) -> None:
+    def __init__(
+        self, parts: Parts, recording: Recording, inputs: Inputs, env: Mapping[str, str], budget: Budget | None = None
+    ) -> None:
         self._recording = recording
         self._inputs = inputs
+        self._budget = budget
         self._plan = plan = inputs.plan
         self._time = _Time()
         self._time.ms = recording.row.created_at_ms
@@ -103,7 +113,7 @@ class Play:
         self._due: list[tuple[int, int, c.RunNode, bytes]] = []  # in the order of their ends in the recording
         self._numbers = count()
         self._cancelled: set[NodeKey] = set()
-        self._played = Played()
+        self._played = Played(Used())
         self._seq = 0
 
     async def play(self) -> Played:
@@ -112,7 +122,7 @@ class Play:
         stop = None if started.stop_after is None else self._recording.plan.nodes[started.stop_after].id
         number = None if stop is None else self._plan.node_index(stop)
         start = f.StartRequested(self._time.ms, self._run.id, stop_after=number, by=started.by)
-        async with asyncio.timeout(TIME_MAX_S):
+        async with asyncio.timeout(TIME_MAX_S if self._budget is None else CALLING_MAX_S):
             self._take(Result(start, Payload()))
             for _ in range(FACTS_MAX):
                 if slices.is_over:
@@ -144,7 +154,7 @@ class Play:
             event, text = codec.to_event(record), key_of(record)
             number = self._plan.node_index(record.node or "")
             if isinstance(event, e.RunFinished):
-                played.end = event
+                played.end, played.output = event, None if append is None else append.output
             elif text is not None and number is not None:
                 if isinstance(event, e.NodeSkipped) and event.reason == "pruned":
                     played.pruned.add(text)
@@ -181,6 +191,12 @@ class Play:
             self._seq, self._time.ms = max(self._seq, was.seq), max(self._time.ms, was.at_ms)
         if was is not None and was.input == input and not node.sentinel:
             return self._recorded(was, key, attempt)
+        if node.pin is not None:
+            return await self._executed(Attempt(self._launcher.host, key, attempt, 0, Arrivals()), was)
+        if self._budget is not None and node.type in MODELS:
+            return await self._called(
+                PaidAttempt(self._launcher.host, key, attempt, was, self._budget, self._played.used), was, input
+            )
         spec = self._parts.registry.handler(node.type).spec
         is_outside = _reaches_out(spec)
         if is_outside or (spec.pauses and spec.type != "wait"):
@@ -191,8 +207,23 @@ class Play:
             return self._recorded(was, key, attempt) if is_answered and was is not None else None
         return await self._executed(Attempt(self._launcher.host, key, attempt, 0, Arrivals()), was)
 
+    async def _called(self, own: PaidAttempt, was: Outcome | None, input: bytes) -> Result | None:
+        """Run a block that asks a model, with the secrets that it has in a run."""
+        values = self._run.fold.values
+        shown, values.env = values.env, self._parts.vault.values
+        try:
+            result = await self._executed(own, was)
+        finally:
+            values.env = shown
+        if own.would or own.refused:
+            before = None if was is None else was.input
+            self._played.calls[own.key_text] = Call(own.node, before, input, True, would=own.would, refused=own.refused)
+            return None
+        return result
+
     def _recorded(self, was: Outcome, key: NodeKey, attempt: int) -> Result | None:
         at_ms = self._time.ms
+        self._played.used.add(was.used.cost_usd, was.used.tokens, was.used.ms)
         match was.ended:
             case "succeeded":
                 return Result(
@@ -213,6 +244,9 @@ class Play:
         now_ms, self._time.ms = self._time.ms, (was.began_ms if was is not None else 0) or self._time.ms
         result = await self._launcher.run(own, turn, scopes)
         self._time.ms = now_ms
+        task = asyncio.current_task()
+        if task is not None and task.cancelling():  # the launcher made a failure of it
+            raise asyncio.CancelledError
         fact = result.fact
         if isinstance(fact, f.NodeSuspended):  # it waits for a time
             output = {"status": "completed", "due_ms": fact.due_ms, "resumed_ms": fact.due_ms}

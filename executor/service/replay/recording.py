@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any, Final, Literal
 
 import orjson
-from msgspec import Struct
+from msgspec import Struct, field
 
 from compiler.keys import NodeKey
 from compiler.plan import Node, Plan
@@ -21,6 +21,7 @@ from executor.kernel.journal.reader import Records, output_of
 from executor.kernel.store.run_rows import RunRow
 from executor.kernel.store.topics.store import Store
 from executor.kernel.values.fold import Fold
+from executor.kernel.values.money import nanos_of, usd_of
 from executor.kernel.values.payload import Bound
 from executor.kernel.values.resolve import Template, compile_template
 from executor.kernel.values.scope import Values
@@ -66,9 +67,28 @@ def _bound(value: Any) -> Any:
     raise TypeError
 
 
+class Used(Struct):
+    """What calls of models took: those of the recording that stand, and those that were made, which `calls` counts.
+    `cost_usd` is null if a price is not known; `ms`: the time until their replies were there, one after the other."""
+
+    cost_usd: float | None = 0.0
+    tokens: int = 0
+    ms: int = 0
+    calls: int = 0
+
+    def add(self, cost_usd: float | None, tokens: int, ms: int, calls: int = 0) -> None:
+        known = None if cost_usd is None or self.cost_usd is None else nanos_of(cost_usd) + nanos_of(self.cost_usd)
+        self.cost_usd = None if known is None else usd_of(known)
+        self.tokens, self.ms, self.calls = self.tokens + tokens, self.ms + ms, self.calls + calls
+
+
+def tokens_in(usage: Mapping[str, int]) -> int:
+    return usage.get("input_tokens", 0) + usage.get("output_tokens", 0)
+
+
 class Outcome(Struct):
     """The outcome of a node key. `seq` and `at_ms` are of the event that decided it, 0 while there is none; `count`:
-    the scopes that a container opened."""
+    the scopes that a container opened; `steps`: the results of its steps, by the hashes of their inputs."""
 
     node: Node
     input: bytes | None = None
@@ -82,6 +102,8 @@ class Outcome(Struct):
     ends_run: bool = False
     count: int | None = None
     patches: list[list[object]] = []
+    steps: dict[str, bytes | e.ErrorInfo] = {}
+    used: Used = field(default_factory=Used)
 
     def came_to(self, other: Outcome) -> bool:
         """Returns True if both ended in the same way with the same result."""
@@ -125,6 +147,7 @@ async def read(store: Store, row: RunRow, inputs: Inputs, env: Mapping[str, str]
     codec, fold = Codec(plan), Fold(plan, Values(plan, orjson.loads(row.input), env))
     found = Recording(row, plan, e.RunStarted(row.id), {})
     patches: list[list[object]] = []
+    begun: dict[tuple[str, int], tuple[e.StepStarted, int]] = {}
     async for record in Records(store, row.id, upto=row.seq):
         if slices.is_over:
             await slices.rest()
@@ -147,6 +170,13 @@ async def read(store: Store, row: RunRow, inputs: Inputs, env: Mapping[str, str]
                 was.seq, was.at_ms, was.patches, patches, found.nodes[text] = record.seq, record.at_ms, patches, [], was
             elif isinstance(event, e.VariablesPatched):
                 patches = event.ops
+            elif isinstance(event, e.StepStarted):
+                begun[text, event.n] = event, record.at_ms
+            elif isinstance(event, e.StepFinished) and (text, event.n) in begun:
+                step, at_ms = begun.pop((text, event.n))
+                was.steps[step.input_hash] = event.error or output or b"null"
+                if step.kind == "model":
+                    was.used.add(event.cost, tokens_in(event.usage), record.at_ms - at_ms)
         fold.apply(event, output)
         room -= len(output or b"")
         if room < 0:

@@ -9,19 +9,36 @@ from typing import Any, Final
 
 import orjson
 from msgspec import Struct
+from msgspec.structs import replace
 
 from executor.errors import BadRequest, Conflict, CorruptJournal, NotFound
+from executor.kernel.core.events import RunStarted
 from executor.kernel.journal.reader import load_plan
 from executor.kernel.read.find import find_run, find_version
 from executor.kernel.run.compiler import plan_of
 from executor.kernel.store.run_rows import RunRow
 from executor.kernel.store.statements import TERMINAL
 from executor.kernel.store.topics.upkeep import KeptRun
+from executor.kernel.values.payload import encode
 from executor.kernel.values.redact import MARK
 from executor.service.parts import Parts, Topic
-from executor.service.replay.compare import RunReplay, compare
+from executor.service.replay.calling import Budget
+from executor.service.replay.compare import RunReplay, compare, of_row
+from executor.service.replay.evaluate import (
+    DataRow,
+    Evaluation,
+    Judge,
+    Scored,
+    Scorer,
+    compared,
+    judge_of,
+    scored_part,
+    verdict,
+    with_model,
+    with_pins,
+)
 from executor.service.replay.play import TIME_MAX_S, Play, alone
-from executor.service.replay.recording import Inputs, NotPlayed, read
+from executor.service.replay.recording import Inputs, NotPlayed, Recording, read
 from executor.service.topics.workflows import without_pins
 
 log = logging.getLogger("weft.backtests")
@@ -44,17 +61,20 @@ class KeptView(Struct, frozen=True):
 
 class Backtest(Struct, frozen=True):
     """A part of a backtest. `total`: how many runs the whole of it has, in the first part. `next`: pass it as `before`
-    for the following part, with `last` less the runs of this one; null at the end."""
+    for the following part, with `last` less the runs of this one; null at the end. Of rows, the following part has
+    those that are not in this one. `spent_usd`: what calls of models cost, those of a judge too."""
 
     runs: tuple[RunReplay, ...]
     total: int
     next: str | None
+    spent_usd: float = 0.0
 
 
 class Backtests(Topic):
     def __init__(self, parts: Parts) -> None:
         super().__init__(parts)
         self._one = asyncio.Semaphore(1)  # a replay holds a whole run in memory
+        self._one_calling = asyncio.Semaphore(1)
 
     # --- kept runs ---
 
@@ -92,24 +112,51 @@ class Backtests(Topic):
         kept: bool = False,
         last: int = LAST_MAX,
         before: str | None = None,
+        evaluation: Evaluation | None = None,
     ) -> Backtest:
         """Play a document, by default the active version, against runs of the workflow that have ended, the newest
-        first: those that are kept, or the last ones, after run `before`. Nothing outside is called. Raises NotFound,
-        CompileError."""
+        first: those that are kept, or the last ones, after run `before`; or on rows. Nothing outside is called but
+        models, if they may be. Raises NotFound, CompileError, BadRequest."""
         wanted = without_pins(await self._document(workflow, document, draft, version))
+        asked = evaluation or Evaluation()
+        if asked.model is not None:
+            wanted = with_model(wanted, asked.model)
         plan_of(await self._parts.compiler.compile(wanted))
-        player = _Player(self._parts, wanted)
+        budget = None if asked.call_models is None else Budget(asked.call_models.budget_usd)
+        player = _Player(self._parts, wanted, budget)
+        scores = None if asked.score is None else await self._scores(asked.score, budget)
         loop = asyncio.get_running_loop()
         found: list[RunReplay] = []
-        total = min(last, await self._count(workflow, kept))
-        until_s, behind = loop.time() + PAGE_S, before
-        async with self._one:
-            async for row in self._rows(workflow, kept, before):
+        last = last if asked.rows is None else len(asked.rows)
+        total = last if asked.rows is not None else min(last, await self._count(workflow, kept))
+        until_s, behind, more = loop.time() + PAGE_S, before, None
+        async with self._one if budget is None else self._one_calling:
+            async for row, given in self._rows(workflow, kept, before, asked.rows):
                 if len(found) >= min(PAGE, last) or (found and loop.time() > until_s):
-                    return Backtest(tuple(found), total, behind if len(found) < last else None)
-                found.append(await player.played(row))
+                    more = behind if len(found) < last else None
+                    break
+                played, output = await player.played(row, given)
+                found.append(played if scores is None else await scores.of(row, given, played, output))
                 behind = row.id
-        return Backtest(tuple(found), total, None)
+        if budget is not None and budget.spent_usd:
+            log.info("backtest of %s: %s dollars spent for models", workflow, budget.spent_usd)
+        return Backtest(tuple(found), total, more, 0.0 if budget is None else budget.spent_usd)
+
+    async def _scores(self, scorer: Scorer, budget: Budget | None) -> _Scores:
+        """Raises NotFound, BadRequest, CompileError."""
+        judge = None
+        if scorer.by == "judge":
+            given = scorer.judge or Judge()
+            if budget is None:
+                hint = "give call_models with budget_usd: what the judge costs is a part of it"
+                raise BadRequest("/score/by: a judge asks a model", code="judge_not_called", hint=hint)
+            if given.workflow is None:
+                document: Any = judge_of(given)
+            else:
+                document = orjson.loads((await find_version(self._store, given.workflow, None)).document)
+            plan_of(await self._parts.compiler.compile(document))
+            judge = _Player(self._parts, without_pins(document), budget)
+        return _Scores(self._parts, scorer, judge)
 
     async def _document(self, workflow: str, document: Any, draft: str | None, version: int | None) -> Any:
         if sum(each is not None for each in (document, draft, version)) > 1:
@@ -124,18 +171,24 @@ class Backtests(Topic):
             raise NotFound(f"there is no draft '{draft}'", code="draft_not_found")
         return orjson.loads(row.document)
 
-    async def _rows(self, workflow: str, kept: bool, before: str | None) -> AsyncIterator[RunRow]:
+    async def _rows(
+        self, workflow: str, kept: bool, before: str | None, rows: list[DataRow] | None
+    ) -> AsyncIterator[tuple[RunRow, DataRow | None]]:
+        for number, given in enumerate(rows or (), 1):
+            yield _of_data(given, number, workflow, self._clock.now_ms())
+        if rows is not None:
+            return
         if kept:
             for each in _after(await self._store.kept_runs(workflow, KEPT_MAX), before):
                 row = await self._store.get_run(each.run)
                 if row is not None:
-                    yield row
+                    yield row, None
             return
         while page := await self._store.list_runs(workflow, before=before, limit=ROWS_PAGE):
             before = page[-1].id
             for row in page:
                 if row.status in TERMINAL:
-                    yield row
+                    yield row, None
 
     async def _count(self, workflow: str, kept: bool) -> int:
         if kept:
@@ -153,31 +206,52 @@ def _kept_view(kept: KeptRun) -> KeptView:
     return KeptView(kept.run, kept.workflow, kept.note.decode(), kept.at_ms)
 
 
+def _of_data(given: DataRow, number: int, workflow: str, now_ms: int) -> tuple[RunRow, DataRow]:
+    """Return the run that a row would be."""
+    row = RunRow(
+        str(number), workflow, None, "", "queued", encode(given.input), None, None, 0, 0, None, None, None, None, "",
+        None, None, now_ms, None, None,
+    )  # fmt: skip
+    return row, given
+
+
 class _Player:
     """One document, played against runs one after the other. What their plans share is made once."""
 
-    def __init__(self, parts: Parts, document: Any) -> None:
+    def __init__(self, parts: Parts, document: Any, budget: Budget | None) -> None:
         self._parts = parts
+        self._budget = budget
         self._document = document
         self._inputs: dict[str, Inputs] = {}  # by the trigger of a new plan, or the hash of an old one
         secret = dict.fromkeys((*parts.services.secrets, *parts.services.kept), MARK)
         self._env = {**parts.services.env, **secret}
 
-    async def played(self, row: RunRow) -> RunReplay:
+    async def played(self, row: RunRow, given: DataRow | None) -> tuple[RunReplay, bytes | None]:
+        """Return the result, and the output of the run as it is played. Raises BadRequest: a row has another pin."""
         try:
-            return await self._played(row)
+            return await (self._played(row) if given is None else self._new(row, given))
         except NotPlayed as error:
             reason = str(error)
         except TimeoutError:
             reason = f"its replay takes longer than {TIME_MAX_S:g} s"
         except (CorruptJournal, NotFound) as error:
             reason = error.message
+        except BadRequest:
+            raise
         except Exception:  # a bug of ours, or of a block: the other runs can be played
             log.exception("run %s could not be played", row.id)
             reason = "its replay failed, and the log of the server has the error"
-        return RunReplay(row.id, row.workflow, row.version, row.created_at_ms, row.status, "not_replayed", reason)
+        head = row.id, row.workflow, row.version, row.created_at_ms, row.status
+        return RunReplay(*head, "not_replayed", reason), None
 
-    async def _played(self, row: RunRow) -> RunReplay:
+    async def _new(self, row: RunRow, given: DataRow) -> tuple[RunReplay, bytes | None]:
+        parts = self._parts
+        plan = alone(plan_of(await parts.compiler.compile(with_pins(self._document, given.pins))))
+        recording = Recording(row, plan, RunStarted(row.id), {})
+        played = await Play(parts, recording, Inputs(plan, parts.registry), self._env, self._budget).play()
+        return of_row(recording, played, parts.registry), played.output
+
+    async def _played(self, row: RunRow) -> tuple[RunReplay, bytes | None]:
         parts = self._parts
         old = await load_plan(parts.store, row.plan_hash)
         known = self._inputs.setdefault(old.hash, Inputs(old, parts.registry))
@@ -190,5 +264,30 @@ class _Player:
         inputs = self._inputs.get(new.trigger)
         if inputs is None:
             inputs = self._inputs[new.trigger] = Inputs(alone(new), parts.registry)
-        played = await Play(parts, recording, inputs, self._env).play()
-        return await compare(recording, played, inputs.plan, parts.registry)
+        played = await Play(parts, recording, inputs, self._env, self._budget).play()
+        return await compare(recording, played, inputs.plan, parts.registry), played.output
+
+
+class _Scores:
+    """Scores what was played, with a judge if there is one."""
+
+    def __init__(self, parts: Parts, scorer: Scorer, judge: _Player | None) -> None:
+        self._sandbox = parts.services.sandbox
+        self._scorer = scorer
+        self._judge = judge
+
+    async def of(self, row: RunRow, given: DataRow | None, played: RunReplay, output: bytes | None) -> RunReplay:
+        scorer = self._scorer
+        if played.now != "succeeded":
+            return replace(played, score=Scored(None, played.reason or f"the run has {played.now}"))
+        value, input = scored_part(output, scorer.at), orjson.loads(row.input)
+        expected = scored_part(row.output, scorer.at) if given is None else given.expected
+        expected = expected if scorer.expected is None else scorer.expected
+        score = await compared(scorer, value, expected, self._sandbox)
+        if self._judge is not None:
+            asked = DataRow({"input": input, "output": value, "expected": expected})
+            judged, said = await self._judge.played(*_of_data(asked, 1, "judge", row.created_at_ms))
+            ended = judged.now == "succeeded" and said is not None
+            found, why = verdict(scored_part(said, "")) if ended else (None, f"the judge: {judged.reason}")
+            score = replace(score, value=found, reason=why)
+        return replace(played, score=score)

@@ -137,8 +137,8 @@ def weft(app: Starlette, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
     monkeypatch.setattr(common, "run_async", in_loop)
     monkeypatch.setattr(common, "new_client", client)
 
-    async def run(*arguments: str, input: str | None = None) -> Any:
+    async def run(*arguments: str, input: str | None = None, **more: Any) -> Any:
         loops.append(asyncio.get_running_loop())
-        return await asyncio.to_thread(CliRunner().invoke, cli.weft, arguments, input=input)
+        return await asyncio.to_thread(CliRunner().invoke, cli.weft, arguments, input=input, **more)
 
     return run

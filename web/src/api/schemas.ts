@@ -77,17 +77,24 @@ export interface AuditRow {
 }
 
 /** A part of a backtest. `total`: how many runs the whole of it has, in the first part. `next`: pass it as `before`
- * for the following part, with `last` less the runs of this one; null at the end. */
+ * for the following part, with `last` less the runs of this one; null at the end. Of rows, the following part has
+ * those that are not in this one. `spent_usd`: what calls of models cost, those of a judge too. */
 export interface Backtest {
   runs: RunReplay[]
   total: number
   next: string | null
+  spent_usd: number
 }
 
 /** POST /api/workflows/{name}/backtest. What is played: `document`, the draft with the id `draft`, `version`, or the
  * active version if there is none of them. Against which runs: with `kept` those that are kept, else all that have
- * ended; the newest first, at most `last`, after run `before`. */
+ * ended; the newest first, at most `last`, after run `before`. Or on `rows`. `model` replaces that of all blocks that
+ * ask one, `call_models` lets those be called that are asked for something else, and `score` scores the results. */
 export interface BacktestRequest {
+  model?: string | null
+  call_models?: CallModels | null
+  rows?: DataRow[] | null
+  score?: Scorer | null
   document?: JsonObject | null
   draft?: string | null
   version?: number | null
@@ -154,6 +161,11 @@ export interface Call {
   kind: string
   name: string
   effect: string
+}
+
+/** No call is made once `budget_usd` is spent. */
+export interface CallModels {
+  budget_usd: number
 }
 
 /** POST /callbacks/{token}: the request was accepted as the answer. */
@@ -365,6 +377,14 @@ export interface CronPreview {
   expr: string
   tz: string
   upcoming_ms: number[]
+}
+
+/** The input of a run that there was not. `expected`: what its output is compared with; `pins`: outputs that stand
+ * for those of blocks, by their ids. */
+export interface DataRow {
+  input?: Json
+  expected?: Json
+  pins?: JsonObject
 }
 
 /** `outcome`: started, or the error code. Refused deliveries: the last ones of this process, and the last one of
@@ -719,6 +739,13 @@ export interface Invited {
   id: string
   url: string
   expires_in_s: number
+}
+
+/** A workflow that returns a score, or a model and the criteria by which an `evaluator` block scores with it. */
+export interface Judge {
+  workflow?: string | null
+  model?: string | null
+  criteria?: string
 }
 
 /** `dropped` is false if the run was not kept. */
@@ -1341,21 +1368,25 @@ export interface RunPage {
 /** The result of a document with a recorded run.
  *
  * result: same; changed (other values); other_way (another branch); would_call (a block would reach outside or ask
- * with another input, and what follows it is unknown); failed (it fails now); not_replayed. `reason`: of the last
- * three. `before`, `now`: how the run ended, and would end, null if that is unknown. `blocks`: the result of each, of
- * its iterations the one that differs most. `differences` has at most 50. */
+ * with another input, and what follows it is unknown); failed (it fails now); not_replayed; played (a row that ended);
+ * not_called (a model, for the budget). `reason`: of the last five. `before`, `now`: how the run ended, and would end,
+ * null if that is unknown. `blocks`: the result of each, of its iterations the one that differs most. `differences`
+ * has at most 50. `used`: by models now, `recorded` in the run. A row of data has its number as `run`. */
 export interface RunReplay {
   run: string
   workflow: string
   version: number | null
   created_at_ms: number
   before: string
-  result: 'changed' | 'failed' | 'not_replayed' | 'other_way' | 'same' | 'would_call'
+  result: 'changed' | 'failed' | 'not_called' | 'not_replayed' | 'other_way' | 'played' | 'same' | 'would_call'
   reason: string
   now: string | null
   way: Way | null
   blocks: Record<string, 'changed' | 'not_reached' | 'same' | 'unknown' | 'would_call'>
   differences: NodeReplay[]
+  used: Used
+  recorded: Used | null
+  score: Scored | null
 }
 
 /** POST /api/workflows/{name}/runs. `priority`: in place of that of the workflow. */
@@ -1532,6 +1563,25 @@ export interface ScheduleView {
   updated_at_ms: number
   upcoming_ms: number[]
   made_by: string | null
+}
+
+/** `value`: from 0 to 1, null if there is no score, then `reason` is why. `output`: the beginning of the value as
+ * JSON. `difference`: the first one between the expected value (`a`) and this. */
+export interface Scored {
+  value: number | null
+  reason: string
+  output: string
+  difference: ValueDiff | null
+}
+
+/** `at`: the JSON pointer of the value in the output of the run. `expected`: of all rows; else that of the row, or
+ * the recorded output. `contains`: the value as text has the expected text; `regex`: the expected pattern
+ * (JavaScript) matches it. */
+export interface Scorer {
+  by?: 'contains' | 'judge' | 'regex' | 'same'
+  at?: string
+  expected?: Json
+  judge?: Judge | null
 }
 
 export interface SecretDeleted {
@@ -1806,6 +1856,15 @@ export interface UsageView {
   items: SpentView[]
   prices: string[]
   currency: string
+}
+
+/** What calls of models took: those of the recording that stand, and those that were made, which `calls` counts.
+ * `cost_usd` is null if a price is not known; `ms`: the time until their replies were there, one after the other. */
+export interface Used {
+  cost_usd: number | null
+  tokens: number
+  ms: number
+  calls: number
 }
 
 /** `seen_at_ms`: when one of their sessions was last used; `sessions`: those that are open. */

@@ -104,6 +104,8 @@ def effect_of(tool: Tool, params: Mapping[str, Any]) -> StepEffect:
         return "read" if tool.remote.reads else "write"
     assert tool.block is not None
     spec = tool.block.spec
+    if spec.effect == "none":
+        return "none"
     if spec.category == "connector":  # it recognizes its lost requests by a checkpoint, which a tool does not have
         return "write" if _writes(tool.block, params) else "read"
     return "read" if may_repeat(spec, params) else "write"

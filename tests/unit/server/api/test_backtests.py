@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+import re
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
+
+from executor.blocks.llm.endpoints import Endpoints
+from executor.open.engine import Engine
+from server.cli.evaluations import read_rows
+from tests.support.dev_model import dev_model
 
 Json = dict[str, Any]
 
@@ -91,6 +97,14 @@ async def test_keeping_a_run(client: httpx.AsyncClient, runs: list[str], tax: Js
         ({"draft": "none"}, 404, "draft_not_found"),
         ({"document": {"format": "weft/1", "blocks": {}}}, 422, "document_invalid"),
         ({"runs": 5}, 422, "body_invalid"),
+        ({"call_models": {}}, 422, "body_invalid"),
+        ({"call_models": {"budget_usd": -1}}, 422, "body_invalid"),
+        ({"rows": [{}] * 201}, 422, "body_invalid"),
+        ({"rows": [{"pins": {"none": 1}}]}, 400, "pin_unknown"),
+        ({"model": "dev:a"}, 400, "model_unused"),
+        ({"score": {"by": "judge", "judge": {"workflow": "tax"}}}, 400, "judge_not_called"),
+        ({"score": {"by": "judge"}, "call_models": {"budget_usd": 1}}, 400, "judge_unknown"),
+        ({"score": {"by": "guess"}}, 422, "body_invalid"),
     ],
 )
 async def test_what_is_refused(client: httpx.AsyncClient, runs: list[str], body: Json, status: int, code: str) -> None:
@@ -140,8 +154,141 @@ async def test_the_commands(
     assert (await weft("keep", runs[0], "--drop")).stdout == f"{runs[0]} is kept no longer.\n"
     for arguments, why in (
         (("none",), "There is no workflow 'none'"),
-        (("tax", "--draft", "--version", "1"), "exclude each other"),
+        (("tax", "--call-models"), "--call-models and --budget go together"),
+        (("tax", "--dataset", "none.csv"), "none.csv cannot be read"),
         (("other", "--draft"), "There is no draft of 'other'."),
     ):
         refused = await weft("backtest", *arguments)
         assert why.lower() in refused.stderr.lower()
+
+
+# --- evaluations
+
+USAGE = {"input_tokens": 1000, "output_tokens": 100}  # 0.002 dollars
+RULES: tuple[Json, ...] = (
+    {"when": {"model": "b", "last": "sofa"}, "text": "furniture", "usage": USAGE},
+    {"when": {"last": "sofa"}, "text": "a sofa", "usage": USAGE},
+    {"text": "tools", "usage": USAGE},
+)
+
+
+@pytest.fixture
+async def sorting(client: httpx.AsyncClient, engine: Engine) -> AsyncIterator[str]:
+    """A workflow that asks a model with a price, and its run."""
+    async with dev_model(*RULES) as model:
+        models = engine.parts.services.models
+        models.endpoints = Endpoints({"DEV": model.url}, {"DEV": "1/1/10"})
+        blocks = {
+            "start": {"type": "start"},
+            "sort": {"type": "agent", "params": {"model": "dev:a", "prompt": "<start.what>"}},
+        }
+        document = {
+            "format": "weft/1",
+            "name": "sorting",
+            "blocks": blocks,
+            "edges": [{"source": "start", "target": "sort"}],
+        }
+        await client.post("/api/workflows", json={"document": document})
+        answer = await client.post("/api/workflows/sorting/runs?wait=60", json={"input": {"what": "hammer"}})
+        yield answer.json()["run"]
+        await models.close()
+
+
+async def test_models_side_by_side_on_a_file(weft: Callable[..., Any], sorting: str, tmp_path: Path) -> None:
+    file = tmp_path / "rows.csv"
+    file.write_text("what,expected\nsofa,furniture\nhammer,tools\n")
+    beside = ("--dataset", str(file), "--model", "dev:a", "--model", "dev:b", "--call-models", "--budget", "1")
+    shown = await weft("backtest", "sorting", *beside, standalone_mode=False)
+    assert shown.return_value == 0, shown.output
+    head, first, why, second, one, two, spent = [re.sub(r"\d+ ms", "N ms", line) for line in shown.stdout.splitlines()]
+    assert re.split("  +", head)[-1] == "active version, dev:b"
+    assert re.split("  +", first) == [
+        '1 {"what": "sofa"}',
+        "0.00",
+        "$0.002",
+        "N ms",
+        "1100",
+        "1.00",
+        "$0.002",
+        "N ms",
+        "1100",
+    ]
+    assert why == '    active version, dev:a: "furniture" -> "a sofa"'
+    assert re.split("  +", second)[:2] == ['2 {"what": "hammer"}', "1.00"]
+    assert one == "active version, dev:a: score 0.50 (2 of 2 rows), $0.004, N ms, 2200 tokens."
+    assert two == "active version, dev:b: score 1.00 (2 of 2 rows), $0.004, N ms, 2200 tokens."
+    assert spent == "Spent: $0.008."
+    assert (await weft("backtest", "sorting", *beside, "--min-score", "0.9", standalone_mode=False)).return_value == 1
+    assert (await weft("backtest", "sorting", *beside, "--min-score", "0.5", standalone_mode=False)).return_value == 0
+    told = json.loads((await weft("backtest", "sorting", *beside, "--json")).stdout)
+    assert [(each["name"], each["score"]) for each in told["candidates"]] == [
+        ("active version, dev:a", 0.5),
+        ("active version, dev:b", 1.0),
+    ]
+    assert told["spent_usd"] == 0.008
+
+    poor = await weft("backtest", "sorting", *beside[:-1], "0.003", "--min-score", "0", standalone_mode=False)
+    assert poor.return_value == 1, "two rows have no score"
+    assert poor.stdout.count("the budget is spent") == 2
+    assert poor.stdout.count("score ") == 2 and poor.stdout.count("(1 of 2 rows)") == 2, "rows take turns"
+    assert poor.stdout.count("1 not called") == 2
+
+
+async def test_a_changed_model_on_recorded_runs(weft: Callable[..., Any], sorting: str) -> None:
+    free = await weft("backtest", "sorting", "--model", "dev:b", standalone_mode=False)
+    assert free.return_value == 1
+    assert "would call Agent" in free.stdout and "Spent: $0." in free.stdout
+    paid = await weft(
+        "backtest",
+        "sorting",
+        "--model",
+        "dev:b",
+        "--call-models",
+        "--budget",
+        "1",
+        "--min-score",
+        "1",
+        standalone_mode=False,
+    )
+    assert (paid.return_value, paid.stdout.splitlines()[-1]) == (0, "Spent: $0.002."), paid.output
+    by_text = await weft(
+        "backtest", "sorting", "--expect", "^tool", "--score", "regex", "--min-score", "1", standalone_mode=False
+    )
+    assert by_text.return_value == 0, by_text.output
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("what\n", "has 0 rows"),
+        ("what\na,b\n", "row 2: it has more cells than the first line"),
+        ('what\na\n"{x"\n', "row 3, column what: "),
+    ],
+)
+async def test_files_that_are_refused(weft: Callable[..., Any], tmp_path: Path, text: str, why: str) -> None:
+    file = tmp_path / "rows.csv"
+    file.write_text(text)
+    refused = await weft("backtest", "tax", "--dataset", str(file))
+    assert why in refused.stderr, refused.output
+
+
+def test_rows_of_a_file(tmp_path: Path) -> None:
+    file = tmp_path / "rows.csv"
+    file.write_text('input,expected,pin.page\n"{""a"": 1}",x,"[1]"\n7,,\n')
+    assert read_rows(str(file)) == [
+        {"input": {"a": 1}, "expected": "x", "pins": {"page": [1]}},
+        {"input": "7", "expected": None, "pins": {}},
+    ]
+    file.write_text("\ufeffamount,zip\n7,01234\n")
+    assert read_rows(str(file)) == [{"input": {"amount": "7", "zip": "01234"}, "expected": None, "pins": {}}]
+
+
+async def test_a_judge_of_a_token_for_some_workflows(client: httpx.AsyncClient, locked: httpx.AsyncClient) -> None:
+    headers = {"authorization": "Bearer the-token"}
+    made = await locked.post(
+        "/api/tokens", json={"name": "ci", "role": "editor", "workflows": ["tax"]}, headers=headers
+    )
+    own = {"authorization": f"Bearer {made.json()['token']}"}
+    body = {"call_models": {"budget_usd": 1}, "score": {"by": "judge", "judge": {"workflow": "other"}}}
+    answer = await locked.post("/api/workflows/tax/backtest", json=body, headers=own)
+    assert (answer.status_code, answer.json()["code"]) == (403, "forbidden"), answer.text

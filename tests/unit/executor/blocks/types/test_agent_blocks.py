@@ -146,7 +146,7 @@ def test_the_model_chooses_neither_credential_nor_place_nor_query() -> None:
     [code] = read_tools([{"name": "c", "block": "function", "params": {"code": "return args.x"}}]).values()
     bound = params_of(code, {"x": "{{x}}"})["code"]
     assert isinstance(bound, Bound) and list(bound.values.values()) == [{"x": "{{x}}"}]
-    assert effect_of(code, {}) == "read"
+    assert effect_of(code, {}) == "none"
 
 
 def test_what_is_wrong_with_the_params_of_a_tool_is_found() -> None:
