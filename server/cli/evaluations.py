@@ -24,7 +24,7 @@ PIN: Final = "pin."
 
 
 class Candidate(Struct):
-    """What is played: `what` goes into the request. The rest sums up its rows."""
+    """A document and a model to play: `what` is their part of the request. The rest sums up its rows."""
 
     name: str
     what: dict[str, Any]

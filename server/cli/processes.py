@@ -84,6 +84,7 @@ def serve(open_browser: bool, no_worker: bool, dev_model: bool, build_python: bo
         try:
             if dev_model and not environ.get("WEFT_MODEL_DEV"):
                 environ["WEFT_MODEL_DEV"] = stack.enter_context(example("dev_model").running())
+                environ.setdefault("WEFT_PRICE_DEV", "0/0")
             settings = load_settings(environ)
             if build_python:
                 stack.enter_context(built_beside())

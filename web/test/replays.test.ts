@@ -29,6 +29,9 @@ const run = (more: Partial<RunReplay> = {}): RunReplay => ({
   way: null,
   blocks: { a: 'same' },
   differences: [],
+  used: { cost_usd: 0, tokens: 0, ms: 0, calls: 0 },
+  recorded: null,
+  score: null,
   ...more,
 })
 

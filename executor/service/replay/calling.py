@@ -31,8 +31,8 @@ MODELS: Final = frozenset({"agent", "evaluator", "guardrail", "model_router"})  
 
 
 class Budget(Struct):
-    """What calls of models may cost in one answer. `spent_usd` may be above it by the last call. `over`: why no further
-    call is made."""
+    """The dollars that calls of models may cost in one answer. `spent_usd` may be above them by the last call. `over`:
+    why no further call is made."""
 
     usd: float
     spent_usd: float = 0.0

@@ -68,8 +68,8 @@ def _bound(value: Any) -> Any:
 
 
 class Used(Struct):
-    """What calls of models took: those of the recording that stand, and those that were made, which `calls` counts.
-    `cost_usd` is null if a price is not known; `ms`: the time until their replies were there, one after the other."""
+    """Cost, tokens and time of calls of models: those of the recording that stand, and those that were made, which
+    `calls` counts. `cost_usd` is null if a price is not known."""
 
     cost_usd: float | None = 0.0
     tokens: int = 0

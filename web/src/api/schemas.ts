@@ -1858,8 +1858,8 @@ export interface UsageView {
   currency: string
 }
 
-/** What calls of models took: those of the recording that stand, and those that were made, which `calls` counts.
- * `cost_usd` is null if a price is not known; `ms`: the time until their replies were there, one after the other. */
+/** Cost, tokens and time of calls of models: those of the recording that stand, and those that were made, which
+ * `calls` counts. `cost_usd` is null if a price is not known. */
 export interface Used {
   cost_usd: number | null
   tokens: number

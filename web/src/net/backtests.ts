@@ -1,7 +1,8 @@
-// Runs that are kept as tests, and documents played against recorded runs. Nothing outside is called by that.
+// Runs that are kept as tests, and documents played against recorded runs. Nothing outside is called by that, but models if one asks
+// for it.
 
 import * as is from '../api/checks'
-import type { Backtest, KeptView, RunReplay } from '../api/schemas'
+import type { Backtest, BacktestRequest, KeptView, RunReplay } from '../api/schemas'
 import type { Document } from '../api/types'
 import { answer } from './answers'
 import { enc, get, post, send } from './http'
@@ -12,6 +13,13 @@ export const dropKept = (run: string) => send('DELETE', `/api/runs/${enc(run)}/k
 
 export const keptRuns = async (workflow: string, signal?: AbortSignal): Promise<readonly KeptView[]> =>
   (await get(`/api/workflows/${enc(workflow)}/kept`, answer(is.KeptRuns), signal)).kept
+
+/** The whole request, with a document of the editor. */
+export type Asked = Omit<BacktestRequest, 'document'> & { document?: Document }
+
+/** One page of a backtest. */
+export const backtest = (workflow: string, asked: Asked, signal: AbortSignal): Promise<Backtest> =>
+  send('POST', `/api/workflows/${enc(workflow)}/backtest`, answer(is.Backtest), asked, {}, signal)
 
 /** The runs to play: this number of the last ones, or those that are kept. */
 export type Which = number | 'kept'
@@ -30,9 +38,7 @@ export async function play(
   let runs: readonly RunReplay[] = []
   let total: number | null = null
   while (left > 0) {
-    const body = { document, kept: which === 'kept', last: left, before }
-    const path = `/api/workflows/${enc(workflow)}/backtest`
-    const page: Backtest = await send('POST', path, answer(is.Backtest), body, {}, signal)
+    const page: Backtest = await backtest(workflow, { document, kept: which === 'kept', last: left, before }, signal)
     total ??= page.total
     runs = [...runs, ...page.runs]
     onPage(runs, Math.max(total, runs.length))

@@ -80,10 +80,19 @@ export function pairOf(a: string | null, b: string | null): [string, string] {
 }
 
 export type Result = RunReplay['result']
-export const RESULTS: readonly Result[] = ['same', 'other_way', 'would_call', 'changed', 'failed', 'not_replayed']
+export const RESULTS: readonly Result[] = [
+  'same',
+  'other_way',
+  'would_call',
+  'changed',
+  'failed',
+  'not_replayed',
+  'played',
+  'not_called',
+]
 
 export function countsOf(runs: readonly RunReplay[]): Record<Result, number> {
-  const counts = { same: 0, other_way: 0, would_call: 0, changed: 0, failed: 0, not_replayed: 0 }
+  const counts = Object.fromEntries(RESULTS.map((result) => [result, 0])) as Record<Result, number>
   for (const run of runs) counts[run.result]++
   return counts
 }

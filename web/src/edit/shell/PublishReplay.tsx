@@ -31,6 +31,8 @@ const WORDS: Readonly<Record<Result, [word: string, end: string, icon: IconName]
   changed: ['other values', 'has other values', 'edit'],
   failed: ['would fail', 'would fail', 'warning'],
   not_replayed: ['not played', '', 'help'],
+  played: ['played', '', 'succeeded'],
+  not_called: ['not called', '', 'help'],
 }
 
 interface Played {
