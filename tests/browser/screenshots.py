@@ -21,11 +21,11 @@ from urllib.parse import urlsplit
 from playwright.sync_api import Browser, Page, ViewportSize, expect, sync_playwright
 from playwright.sync_api import Error as PlaywrightError
 
-from tests.browser import film, measure
+from tests.browser import film, scenes
 from tests.browser.conftest import FLAGS
 from tests.browser.editor import PAGE_S, Api, Editor
 from tests.browser.get_chromium import find
-from tests.browser.test_agent import dev_model, slow
+from tests.browser.test_agent import dev_model
 from tests.browser.test_agent_sheet import AGENT
 from tests.support.server import SyncServerProcess
 
@@ -56,113 +56,25 @@ class World(NamedTuple):
     question: str
 
 
-CHAT = {
-    "format": "weft/1",
-    "name": "tea-shop",
-    "description": "Answers customers, asks before it pays",
-    "blocks": {
-        "chat": {"type": "chat_trigger", "name": "Chat", "at": [0, 0], "params": {"title": "Tidewater support"}},
-        "fee": {
-            "type": "condition",
-            "name": "Asks for money?",
-            "at": [272, 0],
-            "params": {"cases": [{"id": "yes", "when": '<chat.message>.includes("fee")'}, {"id": "no"}]},
-        },
-        "ask": {
-            "type": "approval",
-            "name": "Customer agrees",
-            "at": [576, 0],
-            "params": {
-                "title": "Pay 20.00 EUR back to the card ending in 4421?",
-                "text": "Arrives in 2 to 3 days.",
-                "by": ["chat"],
-            },
-        },
-        "answer": {
-            "type": "response",
-            "name": "Answer",
-            "at": [880, 0],
-            "params": {"body": "Your parcel left Leipzig on Monday and arrives tomorrow before noon."},
-        },
-    },
-    "edges": [
-        {"source": "chat", "target": "fee"},
-        {"source": "fee", "handle": "yes", "target": "ask"},
-        {"source": "fee", "handle": "no", "target": "answer"},
-        {"source": "ask", "handle": "approve", "target": "answer"},
-    ],
-}
-ORDERS: dict[str, Any] = {
-    "format": "weft/1",
-    "name": "orders",
-    "description": "Reserves stock for each line and writes to the warehouse",
-    "blocks": {
-        "start": {"type": "start", "name": "Order arrives", "at": [0, 0]},
-        "each": {
-            "type": "loop",
-            "name": "Each order line",
-            "at": [272, 0],
-            "size": [512, 224],
-            "params": {"mode": "each", "items": "<start.lines>"},
-        },
-        "stock": {
-            "type": "function",
-            "name": "Reserve stock",
-            "parent": "each",
-            "at": [48, 48],
-            "params": {
-                "code": "if (<loop.item> > 90) throw new Error('409 held by another order'); return {held: <loop.item>}"
-            },
-        },
-        "entry": {
-            "type": "set",
-            "name": "Write entry",
-            "parent": "each",
-            "at": [288, 48],
-            "params": {"value": "<stock.result.held>"},
-        },
-        "big": {
-            "type": "condition",
-            "name": "Above 500 EUR?",
-            "at": [848, 0],
-            "params": {"cases": [{"id": "yes", "when": "<start.amount> > 500"}, {"id": "no"}]},
-        },
-        "ask": {
-            "type": "approval",
-            "name": "Ask the buyer",
-            "at": [1136, -80],
-            "params": {"title": "Buy for <start.amount> EUR?"},
-        },
-        "charge": {"type": "set", "name": "Charge", "at": [1136, 112], "params": {"value": "<start.amount>"}},
-        "tell": {"type": "set", "name": "Write to the team", "at": [848, 272], "params": {"value": "sold out"}},
-    },
-    "edges": [
-        {"source": "start", "target": "each"},
-        {"source": "each", "handle": "body", "target": "stock"},
-        {"source": "stock", "target": "entry"},
-        {"source": "each", "handle": "error", "target": "tell"},
-        {"source": "each", "target": "big"},
-        {"source": "big", "handle": "yes", "target": "ask"},
-        {"source": "big", "handle": "no", "target": "charge"},
-        {"source": "ask", "handle": "approve", "target": "charge"},
-    ],
-}
-
-
 def build(api: Api, empty: Api) -> World:
     for name in ("expense-approval", "parallel-fanout", "review-loop", "nested", "error-handling"):
         api.post("/api/workflows", {"document": example(name)})
-    api.post("/api/workflows", {"document": CHAT})
-    api.post("/api/workflows", {"document": ORDERS})
+    api.post("/api/workflows", {"document": scenes.CHAT})
+    api.post("/api/workflows", {"document": scenes.ORDERS})
     asked = api.post(
         "/api/workflows/expense-approval/runs?wait=20", {"input": {"amount": 420, "employee": "Jo Lindqvist"}}
     )["run"]
     for n in range(60):
         lines = [(n * 37 + k * 23) % 94 for k in range(1 + n % 4)]
         api.post("/api/workflows/orders/runs", {"input": {"lines": lines, "amount": 40 + n * 13 % 600}})
+    api.post("/api/workflows", {"document": scenes.INVOICES})
+    for n in range(24):
+        order = {"order": f"A-{20872 + n}", "lines": n % 9, "fail": 2 * (n % 4 == 1)}
+        api.post("/api/workflows/invoice-reader/runs?wait=20", {"input": order})
     for cities in (["Perth", "Oslo", "Lima"], ["Quito"]):
         api.post("/api/workflows/parallel-fanout/runs?wait=20", {"input": {"cities": cities}})
-    failed = api.run({**example("error-handling"), "name": "error-handling"}, wait_s=20)
+    api.run({**example("error-handling"), "name": "error-handling"}, wait_s=20)
+    [failed, *_] = [run["id"] for run in api.get("/api/runs", status="failed", workflow="invoice-reader")["runs"]]
     agent = api.run({**AGENT, "name": "support-desk"}, wait_s=20)
     [wait] = api.waits(asked)
     chat = urlsplit(api.get("/api/webhooks/chat:tea-shop:chat")["url"]).path
@@ -187,8 +99,10 @@ def editing(editor: Editor, world: World) -> None:
 
 
 def running(editor: Editor, world: World) -> None:
-    editor.open_run(world.agent)
-    editor.has_status("support", "waiting")
+    editor.open(scenes.support())
+    editor.run()
+    expect(editor.block("support").locator(".agent__thought")).to_contain_text("late by one day")
+    editor.press("1")
 
 
 def step_sheet(editor: Editor, world: World) -> None:
@@ -209,11 +123,14 @@ def agent_sheet(editor: Editor, world: World) -> None:
 def loom(editor: Editor, world: World) -> None:
     editor.page.goto("/loom/orders")
     expect(editor.page.locator(".loomcell").first).to_be_visible()
+    editor.page.locator('[data-exit="each error"]').focus()
+    editor.page.keyboard.press("Enter")
+    expect(editor.at("loom-runs")).to_be_visible()
 
 
 def publish(editor: Editor, world: World) -> None:
-    changed = json.loads(json.dumps(ORDERS))
-    changed["blocks"]["charge"]["params"]["value"] = "<start.amount> EUR"
+    changed = json.loads(json.dumps(scenes.ORDERS))
+    changed["blocks"]["big"]["params"]["cases"][0]["when"] = "<start.amount> > 340"
     made = world.api.post("/api/drafts", {"document": changed, "name": "orders", "base_version": 1})["id"]
     editor.page.goto(f"/w/{made}")
     editor.is_ready("start")
@@ -227,8 +144,13 @@ def settings(editor: Editor, world: World) -> None:
 
 
 def runs(editor: Editor, world: World) -> None:
-    editor.page.goto("/runs")
-    editor.page.locator("[data-testid^=run-]").first.wait_for()
+    page = editor.page
+    page.goto("/runs?workflow=invoice-reader&status=failed")
+    rows = page.locator("[data-testid^=run-]")
+    rows.first.wait_for()
+    for n in (0, 1, 3):
+        rows.nth(n).get_by_role("checkbox").check()
+    page.get_by_role("combobox", name="Filter runs").click()
 
 
 def chat(editor: Editor, world: World) -> None:
@@ -252,12 +174,14 @@ def approvals(editor: Editor, world: World) -> None:
 
 
 def far(editor: Editor, world: World) -> None:
-    editor.page.goto(f"/w/{world.api.draft(measure.large())}")
-    editor.page.locator(".canvas").wait_for()
-    editor.page.wait_for_timeout(1500)
+    editor.page.goto(f"/w/{world.api.draft(scenes.fulfilment())}")
+    editor.is_ready("start")
+    editor.run()
+    editor.select("start")
+    editor.press("Escape")
     editor.press("1")
     expect(editor.at("weave")).to_be_visible()
-    editor.page.wait_for_timeout(1500)
+    editor.page.wait_for_timeout(4000)  # until its run stands still
 
 
 def failed_run(editor: Editor, world: World) -> None:
@@ -329,7 +253,7 @@ def main(names: list[str]) -> None:
     with (
         tempfile.TemporaryDirectory() as folder,
         tempfile.TemporaryDirectory() as other,
-        dev_model(slow(Path(other))) as model,
+        dev_model(scenes.script(Path(other))) as model,
         sync_playwright() as playwright,
     ):
         servers = [SyncServerProcess(Path(each), {"WEFT_MODEL_DEV": model}) for each in (folder, other)]
