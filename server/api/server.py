@@ -162,6 +162,7 @@ async def version(call: Call) -> Version:
 # The order for a newcomer: something to answer, something that survives a crash, then one idea at a time. Others follow
 # by
 # name.
+ACRONYMS: Final = {"oauth": "OAuth", "sql": "SQL"}  # in the titles of examples
 ORDER = (
     "expense-approval",
     "durable-demo",
@@ -195,7 +196,8 @@ def read_examples(folder: Path) -> list[Example]:
     found = []
     for path in sorted(folder.glob("*.json"), key=_place):
         document = orjson.loads(path.read_bytes())
-        title = path.stem.replace("-", " ").capitalize()
+        first, *rest = path.stem.split("-")
+        title = " ".join([ACRONYMS.get(first, first.capitalize()), *rest])
         found.append(Example(path.stem, title, document.get("description", ""), document))
     return found
 

@@ -117,7 +117,11 @@ function follow() {
 function localTimes() {
   for (const time of log.querySelectorAll("time[datetime]:not([title])")) {
     time.title = time.textContent;
-    time.textContent = new Date(time.dateTime).toLocaleString(undefined, { dateStyle: "medium", timeStyle: "short" });
+    const at = new Date(time.dateTime);
+    time.textContent =
+      at.toDateString() === new Date().toDateString()
+        ? `Today, ${at.toLocaleTimeString(undefined, { timeStyle: "short" })}`
+        : at.toLocaleString(undefined, { dateStyle: "medium", timeStyle: "short" });
   }
 }
 
