@@ -21,7 +21,7 @@ from executor.kernel.store.postgres.limited import LONG_S, LimitedAsyncConnectio
 from executor.kernel.store.postgres.migrate import LOCK
 from executor.kernel.store.postgres.readers import PING_READ, Readers
 from executor.kernel.store.postgres.writer import Writer, ping
-from executor.kernel.store.topics.store import Store
+from executor.kernel.store.topics.store import WritingStore
 from executor.kernel.store.topics.upkeep import Retired
 from executor.kernel.store.writer import Stats
 
@@ -32,11 +32,10 @@ DAYS_NAME = "weft days"
 GC_BEGINS = "BEGIN; SET LOCAL idle_in_transaction_session_timeout = 0"
 
 
-class PostgresStore(Store):
+class PostgresStore(WritingStore):
     """`fault` is for tests: a call at each named point of a commit."""
 
-    _writer: Writer
-    _readers: Readers
+    _reads, _writes = PING_READ, staticmethod(ping)
 
     def __init__(self, dsn: str, *, readers: int = 4, fault: FaultPoint = lambda name: None) -> None:
         self.stats = Stats()
@@ -45,36 +44,12 @@ class PostgresStore(Store):
         self._writer = Writer(Session(dsn, fault), self.stats)
         self._readers = Readers(dsn, readers)
 
-    async def open(self) -> None:
-        await self._writer.open()
-        try:
-            await self._readers.open()
-        except BaseException:
-            await self.close()
-            raise
-
-    async def close(self) -> None:
-        try:
-            await self._writer.close()
-        finally:
-            await self._readers.close()
-
-    def stop_retrying(self) -> None:
-        self._writer.stop_retrying()
-
     def check_identity(self) -> None:
         """A database server has no file that could be another one."""
 
     async def time_us(self) -> int:
         (now_us,) = (await self._readers.all(NOW_US))[0]
         return int(now_us)
-
-    async def ping_read(self) -> None:
-        await self._readers.all(PING_READ)
-
-    async def ping(self) -> None:
-        await self.ping_read()
-        await self._writer.submit(ping)
 
     @asynccontextmanager
     async def deleting(self) -> AsyncIterator[bool]:

@@ -11,13 +11,13 @@ import os
 from executor.kernel.store.sqlite.connection import Connect, Database, FaultPoint, plain_connect
 from executor.kernel.store.sqlite.readers import PING_READ, Readers, plain_read_only
 from executor.kernel.store.sqlite.writer import Stats, Writer, ping
-from executor.kernel.store.topics.store import Store
+from executor.kernel.store.topics.store import WritingStore
 from executor.kernel.store.writer import Retry
 
 READER_BUSY_MS = 5_000  # readers meet a lock only while a log is recovered or deleted
 
 
-class SQLiteStore(Store):
+class SQLiteStore(WritingStore):
     """A store on one SQLite file. `busy_timeout_ms` is how long one try waits for another process's lock, before
     `retry` starts the transaction again. `commit_here_below_s`: an append that comes alone is committed in the thread
     of the event loop while commits are shorter than this; one that stalls stalls the loop. `connect`, `connect_reader`
@@ -25,7 +25,7 @@ class SQLiteStore(Store):
 
     stats: Stats
     _writer: Writer
-    _readers: Readers
+    _reads, _writes = PING_READ, staticmethod(ping)
 
     def __init__(
         self,
@@ -45,24 +45,6 @@ class SQLiteStore(Store):
         self._writer = Writer(self._database, retry or Retry(), self.stats, commit_here_below_s)
         self._readers = Readers(self.path, readers, READER_BUSY_MS, connect_reader)
 
-    async def open(self) -> None:
-        await self._writer.open()
-        try:
-            await self._readers.open()
-        except BaseException:
-            await self.close()
-            raise
-
-    async def close(self) -> None:
-        """The writer first: the connection that closes last deletes the WAL if it may write, and a new one is slow."""
-        try:
-            await self._writer.close()
-        finally:
-            await self._readers.close()
-
-    def stop_retrying(self) -> None:
-        self._writer.stop_retrying()
-
     def check_identity(self) -> None:
         self._database.check_file()
 
@@ -71,10 +53,3 @@ class SQLiteStore(Store):
 
     async def time_us(self) -> None:
         """A file has no clock."""
-
-    async def ping_read(self) -> None:
-        await self._readers.all(PING_READ)
-
-    async def ping(self) -> None:
-        await self.ping_read()
-        await self._writer.submit(ping)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager, nullcontext
+from typing import Any
 
 from executor.kernel.store.topics import (
     alerts,
@@ -38,7 +40,7 @@ from executor.kernel.store.topics.alerts import AlertMessage
 from executor.kernel.store.topics.methods import Backed, audited, read, write
 from executor.kernel.store.topics.outbox import NotificationRow
 from executor.kernel.store.topics.upkeep import Orphans, Retired
-from executor.kernel.store.writer import Stats
+from executor.kernel.store.writer import GroupWriter, Stats
 
 
 class Store(Backed, ABC):
@@ -278,3 +280,37 @@ class Store(Backed, ABC):
         go."""
         found = await upkeep.find_orphans(self._readers, unused_since_ms, limit)
         return await self._writer.submit(upkeep.delete_orphans, found, unused_since_ms)
+
+
+class WritingStore(Store):
+    """A store with a writer and readers of its own. `_reads` and `_writes` are how it is pinged."""
+
+    _writer: GroupWriter
+    _reads: str
+    _writes: Callable[[Any], None]
+
+    async def open(self) -> None:
+        await self._writer.open()
+        try:
+            await self._readers.open()
+        except BaseException:
+            await self.close()
+            raise
+
+    async def close(self) -> None:
+        """The writer first: on SQLite the connection that closes last deletes the WAL if it may write, and a new one is
+        slow."""
+        try:
+            await self._writer.close()
+        finally:
+            await self._readers.close()
+
+    def stop_retrying(self) -> None:
+        self._writer.stop_retrying()
+
+    async def ping_read(self) -> None:
+        await self._readers.all(self._reads)
+
+    async def ping(self) -> None:
+        await self.ping_read()
+        await self._writer.submit(self._writes)
