@@ -11,7 +11,6 @@ from typing import Any, Final
 from compiler.builder.errors import BuildError
 from compiler.builder.recover import Call, recover
 from compiler.builder.step import ref
-from compiler.wiring import OUT
 
 _WIDTH: Final = 100
 _INDENT: Final = "    "
@@ -31,13 +30,6 @@ def source(document: Mapping[str, Any]) -> str:
         lines = "".join(f"    {name},\n" for name in names.split(", "))
         imports = f"from weft import (\n{lines})"
     return f"{imports}\n\n{module.constants}workflow = {workflow}\n"
-
-
-def canonical(document: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a form that is equal for equivalent documents: connections in one order, each with its exit."""
-    edges = [{**edge, "handle": edge.get("handle") or OUT} for edge in document.get("edges") or []]
-    edges.sort(key=lambda edge: (edge["source"], edge["handle"], edge["target"], repr(sorted(edge.items(), key=repr))))
-    return {"format": "weft/1", **document, "edges": edges}
 
 
 class _Module:

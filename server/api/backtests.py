@@ -47,20 +47,20 @@ class BacktestRequest(Evaluation):
 route = Routes("runs", RouteSpec)
 
 
-@route("POST", "/api/runs/{id}/keep", "Keep a run as a test", needs="editor", statuses=(404, 409))
+@route("POST", "/api/runs/{id}/keep", "Keep a run as a test", needs="editor", statuses=(409,))
 async def keep(call: Call, id: str, body: KeepRequest) -> KeptView:
     """The run is not deleted by age or number. A second request changes the note. 409: the run has not ended, or its
     workflow has 200 kept runs."""
     return await call.engine.backtests.keep(id, body.note)
 
 
-@route("DELETE", "/api/runs/{id}/keep", "Keep a run no longer", needs="editor", statuses=(404,))
+@route("DELETE", "/api/runs/{id}/keep", "Keep a run no longer", needs="editor")
 async def drop(call: Call, id: str) -> KeepDropped:
     """The run stays, and may be deleted by age again."""
     return KeepDropped(id, await call.engine.backtests.drop(id))
 
 
-@route("GET", "/api/workflows/{name}/kept", "Runs that are kept as tests", tag="workflows", needs="viewer")
+@route("GET", "/api/workflows/{name}/kept", "Runs that are kept as tests", tag="workflows", needs="viewer", always=True)
 async def kept(call: Call, name: str) -> KeptRuns:
     """The run that was kept last comes first. Empty also for a workflow that does not exist: runs of a draft can be
     kept."""
@@ -74,7 +74,7 @@ async def kept(call: Call, name: str) -> KeptRuns:
     tag="workflows",
     needs="editor",
     audit=False,
-    statuses=(400, 404, 413, 415, 422),
+    statuses=(400, 413, 415, 422),
 )
 async def backtest(call: Call, name: str, body: BacktestRequest) -> Backtest:
     """Nothing outside is called but models, with `call_models`, and nothing is stored. Blocks that are asked for the

@@ -90,27 +90,27 @@ async def list_all(call: Call) -> ConnectionList:
     return ConnectionList(await connections.all(), connections.redirect_uri, known_providers())
 
 
-@route("PUT", _ONE, "Add or replace a connection", needs="admin", statuses=(400, 409, 422))
+@route("PUT", _ONE, "Add or replace a connection", needs="admin", statuses=(400, 409, 422), always=True)
 async def put(call: Call, name: str, body: ConnectionSpec) -> ConnectionView:
     """Add a connection, or replace the one of this name, with its credential; people must then sign in again."""
     connections = call.engine.connections
     return await connections.put(name, _made(body), body.hosts, by=call.who.actor)
 
 
-@route("GET", f"{_ONE}/uses", "List what uses a connection", needs="editor", statuses=(404, 409))
+@route("GET", f"{_ONE}/uses", "List what uses a connection", needs="editor", statuses=(409,))
 async def uses(call: Call, name: str) -> ConnectionUses:
     """The workflows and drafts that name it."""
     return ConnectionUses(await call.engine.connections.used_by(name))
 
 
-@route("DELETE", _ONE, "Delete a connection", needs="admin", statuses=(404,))
+@route("DELETE", _ONE, "Delete a connection", needs="admin")
 async def delete(call: Call, name: str) -> ConnectionDeleted:
     """Blocks that name it fail from now on."""
     await call.engine.connections.delete(name)
     return ConnectionDeleted(name, True)
 
 
-@route("POST", f"{_ONE}/test", "Test a connection", needs="editor", statuses=(400, 404, 409))
+@route("POST", f"{_ONE}/test", "Test a connection", needs="editor", statuses=(400, 409))
 async def test(call: Call, name: str, body: ConnectionAsked) -> ConnectionTest:
     """Ask the service of a connection who one is, with its credential, which goes to its hosts alone. That it was
     refused is an answer, too: see `outcome`."""
@@ -121,7 +121,7 @@ async def test(call: Call, name: str, body: ConnectionAsked) -> ConnectionTest:
     return found
 
 
-@route("POST", f"{_ONE}/connect", "Begin to sign in to a connection", needs="admin", statuses=(404, 409))
+@route("POST", f"{_ONE}/connect", "Begin to sign in to a connection", needs="admin", statuses=(409,))
 async def connect(call: Call, name: str) -> SignIn:
     """Begin to sign in at its provider. The address is valid for 10 minutes, once, and only for the session or token
     that asked for it."""

@@ -53,13 +53,21 @@ async def list_all(call: Call) -> ConnectorList:
     return ConnectorList(await call.engine.connectors.all())
 
 
-@route("GET", _ONE, "Read a connector document", needs="viewer", statuses=(404,))
+@route("GET", _ONE, "Read a connector document", needs="viewer")
 async def read(call: Call, service: str) -> ConnectorDocument:
     """The document of a connector."""
     return ConnectorDocument(await call.engine.connectors.document(service))
 
 
-@route("PUT", _ONE, "Add or replace a connector", needs="admin", body_bytes=2 * BYTES_MAX, statuses=(201, 400, 409))
+@route(
+    "PUT",
+    _ONE,
+    "Add or replace a connector",
+    needs="admin",
+    body_bytes=2 * BYTES_MAX,
+    statuses=(201, 400, 409),
+    always=True,
+)
 async def put(call: Call, service: str, body: ConnectorDocument) -> Json[ConnectorView]:
     """201 for a new connector, 200 for another document of it. Its block type can be used at once, on all servers and
     workers of the database. 400: `errors` has all that is wrong. 409: the server has a connector of this name from
@@ -68,7 +76,7 @@ async def put(call: Call, service: str, body: ConnectorDocument) -> Json[Connect
     return Json(view, 201 if created else 200)
 
 
-@route("DELETE", _ONE, "Delete a connector", needs="admin", statuses=(404,))
+@route("DELETE", _ONE, "Delete a connector", needs="admin")
 async def delete(call: Call, service: str) -> ConnectorDeleted:
     """Blocks of its type no longer run."""
     await call.engine.connectors.delete(service)

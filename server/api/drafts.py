@@ -27,7 +27,7 @@ from server.api.runs import (
 from server.api.workflows import workflow_url
 from server.http.errors import PreconditionRequired
 from server.http.response import PAGE_MAX, DraftName, Json, Version
-from server.http.table import Call, Link, Param, Routes, RouteSpec
+from server.http.table import Call, Param, Routes, RouteSpec, links_to
 
 
 class DraftRequest(Struct, forbid_unknown_fields=True):
@@ -109,14 +109,6 @@ _ETAG = re.compile(r'(W/)?"([1-9][0-9]{0,15})"')  # weak too: a proxy that compr
 _REV = {"type": "string", "pattern": f"^{_ETAG.pattern}$", "examples": ['"3"']}
 _AT_REV = Param("If-Match", 'Only if the draft has this revision, such as "3".', _REV)
 
-_NEXT = (
-    ("GET", "/api/drafts/{id}"),
-    ("PUT", "/api/drafts/{id}"),
-    ("POST", "/api/drafts/{id}/run"),
-    ("POST", "/api/drafts/{id}/versions"),
-    ("DELETE", "/api/drafts/{id}"),
-)
-
 route = Routes("drafts", RouteSpec)
 
 
@@ -127,7 +119,7 @@ route = Routes("drafts", RouteSpec)
     needs="editor",
     status=201,
     statuses=(413, 415, 422),
-    links=tuple((Link(method, path, {"id": "$response.body#/id"}) for method, path in _NEXT)),
+    links=links_to("/api/drafts/{id}", "GET", "PUT", "POST /run", "POST /versions", "DELETE"),
 )
 async def create(call: Call, body: DraftRequest) -> Json[DraftView]:
     """A workflow with errors is accepted; `diagnostics` lists them. A Sim workflow is converted, and the diagnostics
@@ -145,7 +137,7 @@ async def list_all(call: Call, query: DraftsQuery) -> DraftPage:
     return DraftPage([view_of(DraftSummary, head, last_run=last.get(head.id)) for head in heads], following)
 
 
-@route("GET", "/api/drafts/{id}", "A draft", needs="viewer", statuses=(404,))
+@route("GET", "/api/drafts/{id}", "A draft", needs="viewer")
 async def read(call: Call, id: str) -> Json[DraftView]:
     """The ETag is the revision, for If-Match."""
     draft = await call.engine.drafts.get(id)
@@ -157,7 +149,7 @@ async def read(call: Call, id: str) -> Json[DraftView]:
     "/api/drafts/{id}",
     "Save the next revision of a draft",
     needs="editor",
-    statuses=(404, 409, 413, 415, 422, 428),
+    statuses=(409, 413, 415, 422, 428),
     params=(Param("If-Match", 'The revision to change, such as "3".', _REV, required=True),),
 )
 async def change(call: Call, id: str, body: DraftChange) -> Json[DraftSaved]:
@@ -170,7 +162,7 @@ async def change(call: Call, id: str, body: DraftChange) -> Json[DraftSaved]:
     return Json(view_of(DraftSaved, draft), headers=_etag(draft.rev))
 
 
-@route("DELETE", "/api/drafts/{id}", "Delete a draft", needs="editor", statuses=(404, 409), params=(_AT_REV,))
+@route("DELETE", "/api/drafts/{id}", "Delete a draft", needs="editor", statuses=(409,), params=(_AT_REV,))
 async def delete(call: Call, id: str) -> DraftDeleted:
     """Runs and versions of the draft are kept. With If-Match, 409 unless the draft has that revision."""
     await call.engine.drafts.delete(id, _if_match(call))
@@ -208,7 +200,7 @@ async def run(call: Call, id: str, query: StartQuery, body: RunDraftRequest) -> 
     "Store a draft as the next version of a workflow",
     needs="editor",
     status=201,
-    statuses=(200, 400, 404, 409, 422),
+    statuses=(200, 400, 409, 422),
     params=(_AT_REV,),
 )
 async def save_version(call: Call, id: str, body: VersionRequest) -> Json[DraftVersion]:
@@ -223,7 +215,7 @@ async def save_version(call: Call, id: str, body: VersionRequest) -> Json[DraftV
     return Json(version, 201 if saved.created else 200, {"Location": workflow_url(saved.name)})
 
 
-@route("GET", "/api/drafts/{id}/inputs", "Inputs of the last runs", needs="viewer", statuses=(404,))
+@route("GET", "/api/drafts/{id}/inputs", "Inputs of the last runs", needs="viewer")
 async def inputs(call: Call, id: str) -> InputList:
     """The last 10 different inputs of its runs, newest first. Inputs over 64 KiB are omitted."""
     draft = await call.engine.drafts.get(id)

@@ -62,7 +62,7 @@ async def upload(call: Call, query: UploadQuery) -> Json[FileValue]:
     "/api/files/{id}",
     "Download a file",
     needs="viewer",
-    statuses=(206, 304, 404, 416),
+    statuses=(206, 304, 416),
     params=(Param("Range", "One range of bytes, such as bytes=0-99"),),
     media=("*/*",),
 )

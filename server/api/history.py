@@ -117,32 +117,26 @@ class StateQuery(Struct, frozen=True):
 route = Routes("runs", RouteSpec)
 
 
-@route(
-    "GET",
-    "/api/runs/{id}/graph",
-    "The plan of a run with the state of its nodes and edges",
-    needs="viewer",
-    statuses=(404,),
-)
+@route("GET", "/api/runs/{id}/graph", "The plan of a run with the state of its nodes and edges", needs="viewer")
 async def graph(call: Call, id: str) -> RunGraph:
     """The plan of the run with the state of its nodes and edges."""
     return await call.engine.runs.graph(id)
 
 
-@route("GET", "/api/runs/{id}/why", "Why nodes have their state", needs="viewer", statuses=(404,))
+@route("GET", "/api/runs/{id}/why", "Why nodes have their state", needs="viewer")
 async def why(call: Call, id: str, query: WhyQuery) -> Json[RunWhy]:
     """With `seq`: the state after that event."""
     return await long_json(RunWhy(id, await call.engine.history.why(id, query.node, query.seq)), "why")
 
 
-@route("GET", "/api/runs/{id}/state", "State of a run after an event", needs="viewer", statuses=(400, 404))
+@route("GET", "/api/runs/{id}/state", "State of a run after an event", needs="viewer", statuses=(400,))
 async def state(call: Call, id: str, query: StateQuery) -> Json[RunState]:
     """The state of the run after an event: succeeded, running, open and due nodes, and the variables. A `seq` after the
     last event means the last event. Outputs are at /api/runs/{id}/nodes/{key}?seq=."""
     return await long_json(await call.engine.history.state(id, query.seq), "nodes")
 
 
-@route("GET", "/api/runs/{id}/diff/{other}", "Compare two runs", needs="viewer", statuses=(404,))
+@route("GET", "/api/runs/{id}/diff/{other}", "Compare two runs", needs="viewer")
 async def diff(call: Call, id: str, other: str) -> RunDiff:
     """The first event at which the two runs differ, ignoring times and ids, and every node with a different result. The
     runs can use different versions: blocks are matched by id."""
@@ -155,7 +149,7 @@ async def diff(call: Call, id: str, other: str) -> RunDiff:
     "Input and output of one node",
     needs="viewer",
     answer=(NodeShown, Annotated[Any, Meta(description="With `only`: any JSON.")]),
-    statuses=(400, 404),
+    statuses=(400,),
 )
 async def node(call: Call, id: str, key: str, query: NodeQuery) -> Response:
     """`key` is a percent-encoded node key such as send@review#5/fan[2], or a container, whose input is that of its
@@ -188,15 +182,7 @@ FORMATS: dict[Format, str] = {
 _MEDIA = ("application/json", "text/plain", "text/vnd.graphviz", "text/vnd.mermaid")
 
 
-@route(
-    "GET",
-    "/api/runs/{id}/plan",
-    "The plan of a run",
-    needs="viewer",
-    answer=dict[str, Any],
-    statuses=(404,),
-    media=_MEDIA,
-)
+@route("GET", "/api/runs/{id}/plan", "The plan of a run", needs="viewer", answer=dict[str, Any], media=_MEDIA)
 async def plan_of_run(call: Call, id: str, query: PlanQuery) -> Response:
     """`expanded` includes each branch and iteration whose number is known before the run."""
     return await _drawn(query, await call.engine.runs.plan(id))
@@ -209,7 +195,7 @@ async def plan_of_run(call: Call, id: str, query: PlanQuery) -> Response:
     tag="workflows",
     needs="viewer",
     answer=dict[str, Any],
-    statuses=(404, 422),
+    statuses=(422,),
     media=_MEDIA,
 )
 async def plan_of_workflow(call: Call, name: str, query: WorkflowPlanQuery) -> Response:

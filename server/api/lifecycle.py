@@ -133,7 +133,7 @@ route = Routes("runs", RouteSpec)
     "Fork a run at an event",
     needs="editor",
     status=202,
-    statuses=(200, 400, 404, *REFUSALS),
+    statuses=(200, 400, *REFUSALS),
     params=(KEY,),
     links=LINKS,
 )
@@ -164,7 +164,7 @@ async def preview_fork(call: Call, id: str, query: ForkQuery) -> ForkPreview:
     "Run one node again",
     needs="editor",
     status=202,
-    statuses=(200, 404, *REFUSALS),
+    statuses=(200, *REFUSALS),
     params=(KEY,),
     links=LINKS,
 )
@@ -176,11 +176,7 @@ async def retry(call: Call, id: str, key: str, body: RetryRequest) -> Json[Retry
 
 
 @route(
-    "POST",
-    "/api/runs/{id}/migrate",
-    "Move an open run to another version",
-    needs="editor",
-    statuses=(202, 404, *REFUSALS),
+    "POST", "/api/runs/{id}/migrate", "Move an open run to another version", needs="editor", statuses=(202, *REFUSALS)
 )
 async def migrate(call: Call, id: str, body: MigrateRequest) -> Json[MigrateAnswer]:
     """Move an open run to another version of its workflow. 409: recorded events do not fit that version; `conflicts`
@@ -201,7 +197,7 @@ def _made(answer: Made) -> Json[Made]:
     return Json(answer, 202 if answer.created else 200, {"Location": f"/api/runs/{answer.run}"})
 
 
-@route("GET", "/api/runs/{id}/rerun", "Preview a run from a block", needs="viewer", statuses=(404, 409))
+@route("GET", "/api/runs/{id}/rerun", "Preview a run from a block", needs="viewer", statuses=(409,))
 async def preview(call: Call, id: str, query: RerunQuery) -> RerunPreview:
     """Changes nothing. 409: the run has not ended, or the block is inside a container (`container` is the outermost
     one)."""

@@ -221,14 +221,14 @@ async def invite(call: Call, body: InviteRequest) -> Invited:
     return Invited(body.id, await call.auth.link(call.engine, body.id), CODE_S)
 
 
-@route("POST", f"{_USER}/link", "Create a sign-in link for a user", needs="admin", status=201, statuses=(404,))
+@route("POST", f"{_USER}/link", "Create a sign-in link for a user", needs="admin", status=201)
 async def link(call: Call, id: str) -> Invited:
     """A new sign-in link for a user. It works once, within ten minutes."""
     url = await call.auth.link(call.engine, id)
     return Invited(id, url, CODE_S)
 
 
-@route("PUT", f"{_USER}/role", "Change the role of a user", needs="admin", statuses=(404, 409))
+@route("PUT", f"{_USER}/role", "Change the role of a user", needs="admin", statuses=(409,))
 async def set_role(call: Call, id: str, body: RoleRequest) -> UserChanged:
     """It counts for the next request of each of their browsers and tokens. 409: the first admin keeps its role."""
     _check_first(id)
@@ -250,7 +250,7 @@ async def remove(call: Call, id: str) -> UserChanged:
     return UserChanged(id, None, schedules)
 
 
-@route("DELETE", f"{_USER}/sessions", "Sign a user out", needs="admin", statuses=(404,))
+@route("DELETE", f"{_USER}/sessions", "Sign a user out", needs="admin")
 async def end_sessions_of(call: Call, id: str) -> SessionsEnded:
     """Sign a user out of all browsers."""
     if await call.engine.store.get_user(id) is None:
@@ -271,13 +271,13 @@ async def list_own(call: Call) -> SessionList:
     return SessionList([_session(call, row) for row in rows if row.user_id == call.who.user])
 
 
-@route("DELETE", "/api/sessions/{id}", "Sign one browser out", needs="admin", statuses=(404,))
+@route("DELETE", "/api/sessions/{id}", "Sign one browser out", needs="admin")
 async def end_session(call: Call, id: str) -> SessionsEnded:
     """Sign one browser out."""
     return await _end_session(call, id, await _open_sessions(call))
 
 
-@route("DELETE", "/api/me/sessions/{id}", "Sign out of one browser", needs="viewer", statuses=(404,))
+@route("DELETE", "/api/me/sessions/{id}", "Sign out of one browser", needs="viewer")
 async def end_own_session(call: Call, id: str) -> SessionsEnded:
     """Sign one of your browsers out."""
     return await _end_session(call, id, [row for row in await _open_sessions(call) if row.user_id == call.who.user])
@@ -342,7 +342,7 @@ async def make_token(call: Call, body: TokenRequest) -> TokenMade:
     return TokenMade(id, text, expires_ms)
 
 
-@route("DELETE", "/api/tokens/{id}", "Revoke a token", needs="admin", statuses=(404,))
+@route("DELETE", "/api/tokens/{id}", "Revoke a token", needs="admin")
 async def revoke(call: Call, id: str) -> TokenRevoked:
     """It stops working at once, and its event streams end."""
     if not await call.engine.store.delete_token(id):

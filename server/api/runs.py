@@ -415,7 +415,7 @@ async def run_times(call: Call, query: RunTimesQuery) -> RunTimes:
     return RunTimes(query.since, width, counts, capped({status: sum(each) for status, each in counts.items()}))
 
 
-@route("GET", "/api/runs/{id}", "A run with its nodes, waits and variables", needs="viewer", statuses=(404,))
+@route("GET", "/api/runs/{id}", "A run with its nodes, waits and variables", needs="viewer")
 async def read(call: Call, id: str, query: RunQuery) -> Json[RunDetail]:
     """The run with its nodes, waits and children. Outputs that are large are left out; see `output_truncated`."""
     if query.wait:
@@ -430,21 +430,21 @@ async def read(call: Call, id: str, query: RunQuery) -> Json[RunDetail]:
     )
 
 
-@route("DELETE", "/api/runs/{id}", "Delete a run that has ended", needs="editor", statuses=(404, 409))
+@route("DELETE", "/api/runs/{id}", "Delete a run that has ended", needs="editor", statuses=(409,))
 async def delete(call: Call, id: str) -> RunDeleted:
     """Delete the run with its events, waits and outputs, and the runs that it started. 409: one of those runs is open,
     or the run was started by another run; delete that one instead."""
     return RunDeleted(id, await call.engine.upkeep.delete_run(id))
 
 
-@route("GET", "/api/runs/{id}/document", "The document of a run", needs="viewer", statuses=(404,))
+@route("GET", "/api/runs/{id}/document", "The document of a run", needs="viewer")
 async def document(call: Call, id: str) -> Json[RunDocument]:
     """The document is fixed when the run starts; later versions and changes of a draft do not affect it."""
     found = await call.engine.runs.document(id)
     return Json(found, headers={"ETag": f'"{found.hash}"'})
 
 
-@route("POST", "/api/runs/{id}/cancel", "Cancel a run", needs="editor", status=202, statuses=(404, 409))
+@route("POST", "/api/runs/{id}/cancel", "Cancel a run", needs="editor", status=202, statuses=(409,))
 async def cancel(call: Call, id: str, body: CancelRequest) -> Cancelled:
     """202: the run is `cancelled`, or `cancelling` until its worker has processed the request. 409: the run has ended,
     and not by a cancel: a repeated request is answered like the first."""

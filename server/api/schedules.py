@@ -13,7 +13,7 @@ from executor.service.triggers.schedules import ScheduleView
 from executor.service.views import view_of
 from server.api.runs import RunAccepted, run_urls
 from server.http.response import Json
-from server.http.table import Call, Link, Param, Routes, RouteSpec
+from server.http.table import Call, Param, Routes, RouteSpec, links_to
 
 
 class ScheduleList(Struct, frozen=True):
@@ -70,7 +70,6 @@ class CronQuery(Struct, frozen=True):
 # The ids that this API may create; ids of triggers that a document declares have a colon.
 OWN_ID = Param("id", "A name for it.", {"type": "string", "pattern": f"^{API_ID.pattern}$"}, "path", required=True)
 _ONE = "/api/schedules/{id}"
-_SAME = {"id": "$response.body#/id"}
 
 route = Routes("triggers", RouteSpec)
 
@@ -81,7 +80,7 @@ async def list_all(call: Call, query: TriggersQuery) -> ScheduleList:
     return ScheduleList(await call.engine.schedules.all(query.workflow))
 
 
-@route("GET", _ONE, "A schedule and its last times", needs="viewer", statuses=(404,))
+@route("GET", _ONE, "A schedule and its last times", needs="viewer")
 async def read(call: Call, id: str) -> ScheduleDetail:
     """A schedule with its last times and their outcomes."""
     return await _detail(call, await call.engine.schedules.get(id))
@@ -92,15 +91,9 @@ async def read(call: Call, id: str) -> ScheduleDetail:
     _ONE,
     "Create or change a schedule",
     needs="editor",
-    statuses=(201, 400, 404, 409, 422),
+    statuses=(201, 400, 409, 422),
     params=(OWN_ID,),
-    links=(
-        Link("GET", _ONE, _SAME),
-        Link("POST", f"{_ONE}/enable", _SAME),
-        Link("POST", f"{_ONE}/disable", _SAME),
-        Link("POST", f"{_ONE}/run", _SAME),
-        Link("DELETE", _ONE, _SAME),
-    ),
+    links=links_to(_ONE, "GET", "POST /enable", "POST /disable", "POST /run", "DELETE"),
 )
 async def put(call: Call, id: str, body: ScheduleSpec) -> Json[ScheduleDetail]:
     """201 for a new schedule, 200 for a change. 409: the schedule is declared by a document; change it there."""
@@ -108,26 +101,26 @@ async def put(call: Call, id: str, body: ScheduleSpec) -> Json[ScheduleDetail]:
     return Json(await _detail(call, view), 201 if created else 200)
 
 
-@route("DELETE", _ONE, "Delete a schedule", needs="editor", statuses=(404, 409))
+@route("DELETE", _ONE, "Delete a schedule", needs="editor", statuses=(409,))
 async def delete(call: Call, id: str) -> TriggerDeleted:
     """Delete a schedule. Its runs are kept. 409: it is declared by a document; remove it there."""
     await call.engine.schedules.delete(id)
     return TriggerDeleted(id, True)
 
 
-@route("POST", f"{_ONE}/enable", "Enable a schedule", needs="editor", statuses=(404, 422))
+@route("POST", f"{_ONE}/enable", "Enable a schedule", needs="editor", statuses=(422,))
 async def enable(call: Call, id: str) -> ScheduleDetail:
     """The next run is at the first scheduled time from now."""
     return await _detail(call, await call.engine.schedules.switch(id, True))
 
 
-@route("POST", f"{_ONE}/disable", "Disable a schedule", needs="editor", statuses=(404,))
+@route("POST", f"{_ONE}/disable", "Disable a schedule", needs="editor")
 async def disable(call: Call, id: str) -> ScheduleDetail:
     """No runs start, and missed times are not made up for."""
     return await _detail(call, await call.engine.schedules.switch(id, False))
 
 
-@route("POST", f"{_ONE}/run", "Start a run of a schedule now", needs="editor", status=202, statuses=(404, 422))
+@route("POST", f"{_ONE}/run", "Start a run of a schedule now", needs="editor", status=202, statuses=(422,))
 async def run_now(call: Call, id: str) -> Json[RunAccepted]:
     """Start a run, even if the schedule is disabled or other runs are open."""
     run = await call.engine.schedules.run_now(id)

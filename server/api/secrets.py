@@ -49,7 +49,7 @@ async def list_all(call: Call) -> SecretList:
     return SecretList(await call.engine.secrets.all())
 
 
-@route("PUT", _ONE, "Set a secret", needs="admin", statuses=(400, 409, 422))
+@route("PUT", _ONE, "Set a secret", needs="admin", statuses=(400, 409, 422), always=True)
 async def put(call: Call, name: str, body: SecretSpec) -> SecretView:
     """Set a value, or replace it. Runs read it from their next block call on. 409: the server has an environment value
     of this name."""
@@ -60,7 +60,7 @@ async def put(call: Call, name: str, body: SecretSpec) -> SecretView:
     return stored
 
 
-@route("DELETE", _ONE, "Delete a secret", needs="admin", statuses=(404,))
+@route("DELETE", _ONE, "Delete a secret", needs="admin")
 async def delete(call: Call, name: str) -> SecretDeleted:
     """Blocks that name it no longer get a value."""
     await call.engine.secrets.delete(name)

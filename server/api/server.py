@@ -234,7 +234,7 @@ async def gc(call: Call, body: GcRequest) -> GcAccepted:
     return GcAccepted(created, job)
 
 
-@route("GET", "/api/upkeep/gc/{id}", "A deletion of runs", tag="upkeep", needs="admin", statuses=(404,))
+@route("GET", "/api/upkeep/gc/{id}", "A deletion of runs", tag="upkeep", needs="admin")
 async def gc_job(call: Call) -> GcJob:
     """The progress of a deletion. `interrupted`: its process has ended, and nothing is half deleted."""
     return await call.engine.upkeep.job(call.request.path_params["id"])

@@ -133,14 +133,14 @@ async def list_waits(call: Call, query: WaitsQuery) -> WaitPage:
     return WaitPage(waits, page.next, counts, capped(page.counts or {}))
 
 
-@route("GET", _ONE, "A wait, by its id or the key of its node", needs="viewer", statuses=(404,))
+@route("GET", _ONE, "A wait, by its id or the key of its node", needs="viewer")
 async def read(call: Call, id: str, key: str) -> Wait:
     """`key`: the id of a wait, or the key of its node."""
     wait = await call.engine.waits.get(id, key)
     return view_of(Wait, *without_links(call.who, [wait]))
 
 
-@route("POST", _ONE, "Answer a wait", needs="viewer", statuses=(404, 409, 422))
+@route("POST", _ONE, "Answer a wait", needs="viewer", statuses=(409, 422))
 async def answer(call: Call, id: str, key: str, body: AnswerRequest) -> Wait:
     """The answer counts once. A wait for certain people is answered by them alone, any other wait by users with the
     role approver. `by`: by default your own name. 409: it was answered before."""
@@ -158,7 +158,7 @@ async def answer(call: Call, id: str, key: str, body: AnswerRequest) -> Wait:
     return view_of(Wait, *without_links(who, [answered]))
 
 
-@route("DELETE", _ONE, "Withdraw a wait", needs="editor", statuses=(404, 409))
+@route("DELETE", _ONE, "Withdraw a wait", needs="editor", statuses=(409,))
 async def withdraw(call: Call, id: str, key: str, body: WithdrawRequest) -> Wait:
     """The wait becomes `cancelled` and its block fails with `wait_cancelled`. 409: the wait is already over, or is for
     a time, a signal or a child run and cannot be withdrawn."""
@@ -166,7 +166,7 @@ async def withdraw(call: Call, id: str, key: str, body: WithdrawRequest) -> Wait
     return view_of(Wait, wait)
 
 
-@route("GET", "/api/runs/{id}/signals", "Signals sent to a run", needs="viewer", statuses=(404,))
+@route("GET", "/api/runs/{id}/signals", "Signals sent to a run", needs="viewer")
 async def list_signals(call: Call, id: str, query: SignalsQuery) -> SignalList:
     """Oldest first, also those that a wait has received."""
     found = await call.engine.signals.list(
@@ -199,7 +199,7 @@ def too_late(error: AlreadyAnswered) -> Conflict:
     tag="runs",
     needs="editor",
     status=202,
-    statuses=(200, 404, 409),
+    statuses=(200, 409),
     params=(KEY,),
 )
 async def signal(call: Call, id: str, name: str, body: SignalRequest) -> Json[SignalAccepted]:

@@ -21,7 +21,7 @@ from server.api.schedules import OWN_ID, TriggerDeleted, TriggersQuery
 from server.http.errors import only_post, problem
 from server.http.request import parse_json, read_bytes
 from server.http.response import Json, block_response
-from server.http.table import Call, Link, Routes, RouteSpec
+from server.http.table import Call, Routes, RouteSpec, links_to
 from server.settings import Limits
 
 
@@ -49,7 +49,6 @@ class WebhookRotated(Struct, frozen=True):
 
 
 _ONE = "/api/webhooks/{id}"
-_SAME = {"id": "$response.body#/id"}
 
 route = Routes("triggers", RouteSpec)
 
@@ -60,7 +59,7 @@ async def list_all(call: Call, query: TriggersQuery) -> WebhookList:
     return WebhookList(await call.engine.webhooks.all(query.workflow))
 
 
-@route("GET", _ONE, "A webhook with its secret and its last deliveries", needs="admin", statuses=(404,))
+@route("GET", _ONE, "A webhook with its secret and its last deliveries", needs="admin")
 async def read(call: Call, id: str) -> WebhookDetail:
     """A webhook with its secret, its last deliveries and its refused requests."""
     return await _detail(call, await call.engine.webhooks.get(id))
@@ -71,15 +70,12 @@ async def read(call: Call, id: str) -> WebhookDetail:
     _ONE,
     "Create or change a webhook",
     needs="admin",
-    statuses=(201, 400, 404, 409, 422),
+    statuses=(201, 400, 409, 422),
     params=(OWN_ID,),
     links=(
-        Link("GET", _ONE, _SAME),
-        Link("POST", f"{_ONE}/enable", _SAME),
-        Link("POST", f"{_ONE}/disable", _SAME),
-        Link("POST", f"{_ONE}/rotate", _SAME),
-        Link("POST", "/hooks/{id}", _SAME),
-        Link("DELETE", _ONE, _SAME),
+        *links_to(_ONE, "GET", "POST /enable", "POST /disable", "POST /rotate"),
+        *links_to("/hooks/{id}", "POST"),
+        *links_to(_ONE, "DELETE"),
     ),
 )
 async def put(call: Call, id: str, body: WebhookSpec) -> Json[WebhookDetail]:
@@ -88,26 +84,26 @@ async def put(call: Call, id: str, body: WebhookSpec) -> Json[WebhookDetail]:
     return Json(await _detail(call, view), 201 if created else 200)
 
 
-@route("DELETE", _ONE, "Delete a webhook", needs="admin", statuses=(404, 409))
+@route("DELETE", _ONE, "Delete a webhook", needs="admin", statuses=(409,))
 async def delete(call: Call, id: str) -> TriggerDeleted:
     """Delete a webhook. Its runs are kept. 409: it is declared by a document; remove it there."""
     await call.engine.webhooks.delete(id)
     return TriggerDeleted(id, True)
 
 
-@route("POST", f"{_ONE}/enable", "Enable a webhook", needs="editor", statuses=(404,))
+@route("POST", f"{_ONE}/enable", "Enable a webhook", needs="editor")
 async def enable(call: Call, id: str) -> WebhookDetail:
     """Authenticated requests start runs again."""
     return await _detail(call, await call.engine.webhooks.switch(id, True))
 
 
-@route("POST", f"{_ONE}/disable", "Disable a webhook", needs="editor", statuses=(404,))
+@route("POST", f"{_ONE}/disable", "Disable a webhook", needs="editor")
 async def disable(call: Call, id: str) -> WebhookDetail:
     """Authenticated requests get 410."""
     return await _detail(call, await call.engine.webhooks.switch(id, False))
 
 
-@route("POST", f"{_ONE}/rotate", "Replace the secret of a webhook", needs="admin", statuses=(404, 409))
+@route("POST", f"{_ONE}/rotate", "Replace the secret of a webhook", needs="admin", statuses=(409,))
 async def rotate(call: Call, id: str) -> WebhookRotated:
     """Create a new secret; the old one stops working. 409: the webhook has no secret, or reads it from the
     environment."""
@@ -132,12 +128,7 @@ class ListenRequest(Struct, forbid_unknown_fields=True):
 
 
 @route(
-    "POST",
-    "/api/drafts/{id}/listen",
-    "Get a test address of a webhook",
-    needs="editor",
-    statuses=(400, 404),
-    audit=False,
+    "POST", "/api/drafts/{id}/listen", "Get a test address of a webhook", needs="editor", statuses=(400,), audit=False
 )
 async def listen(call: Call, id: str, body: ListenRequest) -> DraftAddress:
     """For 10 minutes, requests to `url` run the draft as it is stored then, with the authentication that the webhook
@@ -176,7 +167,7 @@ HINT = "Send a POST request to this URL."
     body_bytes=BODY_BYTES_MAX,
     answer=HookStarted,
     status=202,
-    statuses=(200, 400, 401, 404, 409, 410, 413, 422, 429, 502, 503),
+    statuses=(200, 400, 401, 409, 410, 413, 422, 429, 502, 503),
 )
 async def receive(call: Call, id: str) -> Response:
     """202 when the run is stored, or the response of the run. 401: authentication failed. 409: this delivery was

@@ -16,7 +16,7 @@ from server.api.runs import InputList, PlanQuery, Since, Until
 from server.http.errors import BodyInvalid
 from server.http.request import read_json
 from server.http.response import PAGE_MAX, Json, StoredVersion, Version, fragment
-from server.http.table import Call, Link, Routes, RouteSpec
+from server.http.table import Call, Routes, RouteSpec, links_to
 
 
 class ActivateRequest(Struct, forbid_unknown_fields=True):
@@ -209,10 +209,7 @@ async def validate(call: Call, query: ValidateQuery) -> Validation:
     body=DocumentBody,
     status=201,
     statuses=(200, 400, 409, 422),
-    links=(
-        Link("GET", "/api/workflows/{name}", {"name": "$response.body#/name"}),
-        Link("POST", "/api/workflows/{name}/runs", {"name": "$response.body#/name"}),
-    ),
+    links=links_to("/api/workflows/{name}", "GET", "POST /runs"),
 )
 async def save(call: Call, query: SaveQuery) -> Json[SavedWorkflow]:
     """The version becomes active: it runs where no version is given, and its schedules and webhooks replace those of
@@ -233,7 +230,7 @@ async def list_all(call: Call) -> WorkflowPage:
     return WorkflowPage(await call.engine.store.list_heads())
 
 
-@route("GET", "/api/workflows/{name}/loom", "Its last runs in one picture", needs="viewer")
+@route("GET", "/api/workflows/{name}/loom", "Its last runs in one picture", needs="viewer", always=True)
 async def loom(call: Call, name: str, query: LoomQuery) -> Loom:
     """Return the executions, times and exits of each block in each of the last runs. Empty without runs."""
     return await call.engine.loom.of(name, query.since, query.until, query.limit)
@@ -249,7 +246,7 @@ async def cards(call: Call, query: CardsQuery) -> CardPage:
     return CardPage(found, await engine.store.count_folders(), following)
 
 
-@route("GET", "/api/workflows/{name}", "A stored document", needs="viewer", statuses=(404,))
+@route("GET", "/api/workflows/{name}", "A stored document", needs="viewer")
 async def read(call: Call, name: str, query: WorkflowQuery) -> Json[WorkflowVersion]:
     """The document of a version, as it is stored. Without `version`: the active one."""
     workflows = call.engine.workflows
@@ -259,9 +256,7 @@ async def read(call: Call, name: str, query: WorkflowQuery) -> Json[WorkflowVers
     return Json(body, headers={"ETag": f'"{row.hash}"'})
 
 
-@route(
-    "GET", "/api/workflows/{name}/versions", "The versions of a workflow, newest first", needs="viewer", statuses=(404,)
-)
+@route("GET", "/api/workflows/{name}/versions", "The versions of a workflow, newest first", needs="viewer")
 async def versions(call: Call, name: str, query: VersionsQuery) -> VersionPage:
     """Newest first, without their documents."""
     head = await call.engine.workflows.get(name)
@@ -269,7 +264,7 @@ async def versions(call: Call, name: str, query: VersionsQuery) -> VersionPage:
     return VersionPage(name, head.version, rows, rows[-1].version if len(rows) == query.limit else None)
 
 
-@route("PUT", "/api/workflows/{name}/active", "Make a version the active one", needs="editor", statuses=(404, 422))
+@route("PUT", "/api/workflows/{name}/active", "Make a version the active one", needs="editor", statuses=(422,))
 async def activate(call: Call, name: str, body: ActivateRequest) -> SavedWorkflow:
     """The stored version becomes active, with its schedules and webhooks. Open runs keep their version. `activated` is
     false when it was already active."""
@@ -277,7 +272,7 @@ async def activate(call: Call, name: str, body: ActivateRequest) -> SavedWorkflo
     return await activate(name, body.version, activate_triggers=body.activate_triggers)
 
 
-@route("PUT", "/api/workflows/{name}/folder", "Move a workflow to a folder", needs="editor", statuses=(404, 422))
+@route("PUT", "/api/workflows/{name}/folder", "Move a workflow to a folder", needs="editor", statuses=(422,))
 async def put_in_folder(call: Call, name: str, body: FolderRequest) -> WorkflowFolder:
     """Folders order the front page and mean nothing else. A folder is there while a workflow is in it."""
     folder = body.folder.strip()
@@ -285,14 +280,14 @@ async def put_in_folder(call: Call, name: str, body: FolderRequest) -> WorkflowF
     return WorkflowFolder(name, folder)
 
 
-@route("DELETE", "/api/workflows/{name}", "Delete a workflow", needs="editor", statuses=(404, 409))
+@route("DELETE", "/api/workflows/{name}", "Delete a workflow", needs="editor", statuses=(409,))
 async def delete(call: Call, name: str) -> WorkflowDeleted:
     """Delete it with its versions, schedules and webhooks. Its runs are kept. 409: a run of it is open."""
     deleted = await call.engine.workflows.delete(name)
     return WorkflowDeleted(name, deleted.schedules, deleted.webhooks)
 
 
-@route("GET", "/api/workflows/{name}/inputs", "Inputs of the last runs", needs="viewer", statuses=(404,))
+@route("GET", "/api/workflows/{name}/inputs", "Inputs of the last runs", needs="viewer")
 async def inputs(call: Call, name: str) -> InputList:
     """The last 10 different inputs of its runs, newest first. Inputs over 64 KiB are omitted."""
     row = await call.engine.workflows.version(name)

@@ -9,11 +9,10 @@ import subprocess
 import sys
 from pathlib import Path
 
-from compiler.builder.source import canonical
 from compiler.compile import compile_document
 from executor.blocks.types.python import load_module
 from executor.blocks.types.registry import Registry
-from tests.support.python_source import executed
+from tests.support.python_source import canonical, executed
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs/howto/clean-up.md").read_text()

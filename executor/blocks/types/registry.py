@@ -15,7 +15,7 @@ from executor.errors import NotFound
 from executor.kernel.handler.base import Block
 
 GROUP: Final = "weft.blocks"
-# Of a spec, what an editor needs to know.
+# The fields of a spec that an editor needs.
 SHOWN: Final = (
     "type", "title", "description", "category", "params", "handles", "container", "trigger", "output", "effect",
     "runners", "attempts", "timeout_ms", "sentence", "icon",
