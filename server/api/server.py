@@ -159,10 +159,9 @@ async def version(call: Call) -> Version:
     return Version(installed_version(), call.who.is_signed_in, read_only)
 
 
+ACRONYMS = {"oauth": "OAuth", "sql": "SQL"}  # in the titles of examples
 # The order for a newcomer: something to answer, something that survives a crash, then one idea at a time. Others follow
-# by
-# name.
-ACRONYMS: Final = {"oauth": "OAuth", "sql": "SQL"}  # in the titles of examples
+# by name.
 ORDER = (
     "expense-approval",
     "durable-demo",
