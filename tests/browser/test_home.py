@@ -131,7 +131,7 @@ def test_cards_are_painted_with_the_last_run_and_lead_to_it(servers: Servers, co
     expect(card.locator(".thumb__box[data-tone=ok][data-shape=trigger]")).to_have_count(1)
     expect(card.locator(".tile__bars rect[data-status=failed]")).to_have_count(2)
     expect(card).to_contain_text("Reserve stock")
-    expect(card).to_contain_text("2 today")
+    expect(card).to_contain_text("2 runs today")
     expect(card.locator(f"a[href='/runs/{runs[1]}']")).to_contain_text("Failed")
     expect(page.get_by_test_id("card-pays").locator("[data-shape=ticket]")).to_have_count(1)
     expect(page.get_by_test_id("card-pays")).to_contain_text("Never run")
@@ -139,6 +139,10 @@ def test_cards_are_painted_with_the_last_run_and_lead_to_it(servers: Servers, co
     expect(page.locator(".tile")).to_have_count(1)
     page.get_by_label("Filter by name or block").fill("nothing has this")
     expect(page.get_by_text("No workflow has")).to_be_visible()
+    page.get_by_label("Filter by name or block").fill("")
+    card.get_by_role("link", name="The last 2 runs: 2 failed").click()
+    expect(page.get_by_role("button", name="Remove: status is Failed")).to_be_visible()
+    expect(page.locator(".runs__row[data-status]")).to_have_count(2)
     watched.check()
 
 

@@ -51,6 +51,7 @@ def test_words_become_tokens_and_narrow_the_list(servers: Servers, contexts: Con
     field.fill("held by")
     page.keyboard.press("Enter")
     rows(page, 3)
+    expect(page.get_by_role("option")).to_have_count(0)  # nothing lies over what was found
     expect(page.locator(".runs mark").first).to_have_text("held by")
     expect(page.locator(".runs__what b").first).to_have_text("reserve")
     field.fill("workflow asks")

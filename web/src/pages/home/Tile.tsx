@@ -23,6 +23,8 @@ export interface TileProps {
   about: string
   start: readonly [IconName, ReactNode]
   runs?: readonly ShortRun[]
+  /** The address of the list of them. */
+  list?: string
   /** On the picture, while the card is pointed at or has the keyboard. */
   actions: ReactNode
 }
@@ -30,7 +32,7 @@ export interface TileProps {
 const GLYPHS = { run: 'running', ok: 'succeeded', err: 'failed', wait: 'waiting', quiet: null } as const
 
 export function Tile(props: TileProps): ReactElement {
-  const { name, to, doc, specs, states, pill, run, about, start, runs = [], actions } = props
+  const { name, to, doc, specs, states, pill, run, about, start, runs = [], list, actions } = props
   const glyph = GLYPHS[pill.tone]
   const state = (
     <>
@@ -76,7 +78,11 @@ export function Tile(props: TileProps): ReactElement {
         <div className="tile__foot">
           <Icon name={start[0]} size={12} />
           <span className="tile__start">{start[1]}</span>
-          {runs.length ? <Bars runs={runs} /> : null}
+          {runs.length && list ? (
+            <Link className="tile__bars" to={runs.some(isFailed) ? `${list}&status=failed` : list}>
+              <Bars runs={runs} />
+            </Link>
+          ) : null}
         </div>
       </div>
       <div className="tile__actions">{actions}</div>
@@ -85,17 +91,19 @@ export function Tile(props: TileProps): ReactElement {
 }
 
 const PITCH = 5
+const isFailed = (run: ShortRun): boolean => run.status === 'failed'
 
 function Bars({ runs }: { runs: readonly ShortRun[] }): ReactElement {
   const longest = Math.max(0, ...runs.map((run) => run.duration_ms ?? 0))
   const text = barsText(runs)
   return (
-    <svg className="tile__bars" width="120" height="16" role="img" aria-label={text}>
+    <svg width={runs.length * PITCH} height="16" role="img" aria-label={text}>
       <title>{text}</title>
       {runs.map((run, n) => {
         const height = heightOf(run, longest)
-        const x = (24 - runs.length + n) * PITCH
-        return <rect key={run.id} data-status={run.status} x={x} y={15 - height} width="3" height={height} rx="1" />
+        return (
+          <rect key={run.id} data-status={run.status} x={n * PITCH} y={15 - height} width="3" height={height} rx="1" />
+        )
       })}
     </svg>
   )

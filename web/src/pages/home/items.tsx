@@ -110,6 +110,7 @@ export function WorkflowTile({
         about={edited ? `Edited since version ${card.version}. ${sentenceOf(document)}` : sentenceOf(document)}
         start={byChange ? ['edit', who] : [icon, start]}
         runs={card.runs}
+        list={runsOf(name)}
         actions={
           <>
             <Button kind="primary" icon="play" changes why={why} aria-label={`Run ${name}`} onClick={() => void run()}>

@@ -43,10 +43,11 @@ const TODAY_MAX = 1000
 /** The next start. */
 export function startOf(card: Pick<Card, 'next_ms' | 'today'>, doc: Document, now: number): [IconName, string] {
   if (card.next_ms !== null) return ['schedule', `Next ${momentOf(Math.max(card.next_ms, now), now)}`]
-  const today = card.today ? `, ${card.today}${card.today >= TODAY_MAX ? '+' : ''} today` : ''
+  const today = card.today ? `${card.today}${card.today >= TODAY_MAX ? '+' : ''}` : ''
   const types = new Set(Object.values(doc.blocks).map((block) => block.type))
-  const [, icon, words] = PAGES.find(([type]) => types.has(type)) ?? [null, 'play' as const, 'By hand or by a call']
-  return [icon, words + today]
+  const page = PAGES.find(([type]) => types.has(type))
+  if (page) return [page[1], today ? `${page[2]}, ${today} today` : page[2]]
+  return ['play', today ? `${today} ${today === '1' ? 'run' : 'runs'} today` : 'By hand or by a call']
 }
 
 export interface Pill {

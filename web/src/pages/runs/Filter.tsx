@@ -30,6 +30,7 @@ export function Filter({
     setTyped('')
     setAt(0)
     field.current?.focus()
+    setOpen(false) // what was found lies below
   }
   const onKey = (event: KeyboardEvent<HTMLInputElement>): void => {
     const last = tokens.at(-1)
@@ -76,6 +77,7 @@ export function Filter({
             setAt(0)
           }}
           onFocus={() => setOpen(true)}
+          onClick={() => setOpen(true)}
           onKeyDown={onKey}
         />
         <span className="runfilter__found">{found}</span>
