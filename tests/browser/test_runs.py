@@ -124,3 +124,17 @@ def test_many_runs_are_cancelled_and_started_again(servers: Servers, contexts: C
     bar.get_by_role("button", name="Run again").click()
     rows(page, 6)
     assert len(api.get("/api/runs", workflow="fails")["runs"]) == 6
+
+
+def test_two_chosen_runs_are_compared(servers: Servers, contexts: Contexts) -> None:
+    _, page, waiting, failed = begin(servers, contexts)
+    bar = page.get_by_role("toolbar", name="Chosen runs")
+    for run in (waiting[0], failed[0]):
+        page.get_by_test_id(f"run-{run}").get_by_role("checkbox").check()
+    expect(bar).to_contain_text("2 of 5 chosen")
+    expect(bar.get_by_role("button", name="Compare")).to_have_count(0)  # they are of two workflows
+    page.get_by_test_id(f"run-{waiting[0]}").get_by_role("checkbox").uncheck()
+    page.get_by_test_id(f"run-{failed[2]}").get_by_role("checkbox").check()
+    bar.get_by_role("button", name="Compare").click()
+    expect(page).to_have_url(re.compile(f"/runs/{failed[2]}\\?with={failed[0]}"))
+    expect(page.get_by_text("Two futures")).to_be_visible()

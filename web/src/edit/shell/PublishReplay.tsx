@@ -148,7 +148,7 @@ export default function PublishReplay({
 
 function titleOf(which: Which, runs: number): string {
   if (which === 'kept') return 'Runs kept as tests, played'
-  return runs === 1 ? 'The last run, played' : `The last ${runs} runs, played`
+  return runs === 1 ? 'The last run, played' : `The last ${runs || ''} runs, played`.replace('  ', ' ')
 }
 
 function Row({

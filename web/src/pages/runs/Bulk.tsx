@@ -7,6 +7,7 @@ import { isEnded } from '../../run'
 import { Button } from '../../ui/Button'
 import { Dialog } from '../../ui/Dialog'
 import { copyText } from '../../ui/copy'
+import { navigate } from '../../ui/navigation'
 import { useReadOnly } from '../../ui/rights'
 import { toast } from '../../ui/Toast'
 import { messageOf } from '../../ui/words'
@@ -32,6 +33,7 @@ export function Bulk({
   const [asks, setAsks] = useState(false)
   if (!runs.length) return null
   const open = runs.filter((run) => !isEnded(run.status))
+  const [older, newer] = runs.length === 2 ? [...runs].sort((a, b) => a.created_at_ms - b.created_at_ms) : []
   const ended = runs.filter((run) => isEnded(run.status) && run.parent_run_id === null)
   const all = async (
     what: string,
@@ -79,6 +81,11 @@ export function Bulk({
         >
           {open.length ? `Cancel${open.length < runs.length ? ` (${open.length})` : ''}` : 'Cancel, none is open'}
         </Button>
+        {older && newer && older.workflow === newer.workflow ? (
+          <Button kind="bare" icon="compare" onClick={() => navigate(`/runs/${newer.id}?with=${older.id}`)}>
+            Compare
+          </Button>
+        ) : null}
         <Button
           kind="bare"
           icon="copy"
