@@ -76,7 +76,7 @@ _HTML = ("text/html",)
 route = Routes("triggers", RouteSpec)
 
 
-@route("GET", _ANY, "Begin a conversation", public=True, media=_HTML, documented=False)
+@route.page("GET", _ANY, "Begin a conversation", media=_HTML)
 async def begin(call: Call, name: str, token: str) -> Response:
     """Redirect to a new conversation. Nothing is stored before its first message."""
     try:
@@ -86,7 +86,7 @@ async def begin(call: Call, name: str, token: str) -> Response:
     return RedirectResponse(f"{call.request.url.path}/{new_conversation()}", 303)
 
 
-@route("GET", _ONE, "A conversation", public=True, media=_HTML, documented=False)
+@route.page("GET", _ONE, "A conversation", media=_HTML)
 async def show(call: Call, name: str, token: str, conversation: str) -> Response:
     chats = call.engine.chats
     try:
@@ -99,7 +99,7 @@ async def show(call: Call, name: str, token: str, conversation: str) -> Response
     )
 
 
-@route("POST", _ONE, "Send a message", public=True, body_bytes=BODY_BYTES_MAX, media=_HTML, documented=False)
+@route.page("POST", _ONE, "Send a message", body_bytes=BODY_BYTES_MAX, media=_HTML)
 async def send(call: Call, name: str, token: str, conversation: str) -> Response:
     """A form post leads back to the page; a script gets JSON."""
     wants_json, chats = call.accepts("application/json"), call.engine.chats
@@ -121,14 +121,7 @@ async def send(call: Call, name: str, token: str, conversation: str) -> Response
     return Json(ChatSent(n), 202) if wants_json else RedirectResponse(call.request.url.path, 303)
 
 
-@route(
-    "GET",
-    f"{_ONE}/{{n}}/events",
-    "The answer while it is written",
-    public=True,
-    media=("text/event-stream",),
-    documented=False,
-)
+@route.page("GET", f"{_ONE}/{{n}}/events", "The answer while it is written", media=("text/event-stream",))
 async def stream(call: Call, name: str, token: str, conversation: str, n: str) -> Response:
     """The text and the open questions of one message, until its run has ended. Nothing else of the run is sent to
     visitors."""
@@ -142,15 +135,7 @@ async def stream(call: Call, name: str, token: str, conversation: str, n: str) -
     return EventStream(call.engine, call.streams, row, 0, {}, encode=ChatFrames(streamed(plan)), so_far=True)
 
 
-@route(
-    "POST",
-    f"{_ONE}/{{n}}/answer",
-    "Answer a question",
-    public=True,
-    body_bytes=BODY_BYTES_MAX,
-    media=_HTML,
-    documented=False,
-)
+@route.page("POST", f"{_ONE}/{{n}}/answer", "Answer a question", body_bytes=BODY_BYTES_MAX, media=_HTML)
 async def answer(call: Call, name: str, token: str, conversation: str, n: str) -> Response:
     """Answer a question that the visitor of the chat may answer. A form post leads back to the page; a script gets
     JSON."""
@@ -180,15 +165,7 @@ async def answer(call: Call, name: str, token: str, conversation: str, n: str) -
     return Json(ChatSent(number), 202) if wants_json else RedirectResponse(here, 303)
 
 
-@route(
-    "POST",
-    f"{_ONE}/{{n}}/stop",
-    "Stop an answer",
-    public=True,
-    body_bytes=BODY_BYTES_MAX,
-    media=_HTML,
-    documented=False,
-)
+@route.page("POST", f"{_ONE}/{{n}}/stop", "Stop an answer", body_bytes=BODY_BYTES_MAX, media=_HTML)
 async def stop(call: Call, name: str, token: str, conversation: str, n: str) -> Response:
     """Cancel the run of a message. Its cleanup runs as for any cancelled run."""
     await _typed(call, name, token)

@@ -26,21 +26,13 @@ PROVIDER_S = 3.0  # signing out waits no longer for the provider's description
 route = Routes("pages", RouteSpec)
 
 
-@route("GET", "/sign-in", "Sign in", public=True, documented=False)
+@route.page("GET", "/sign-in", "Sign in")
 async def page(call: Call) -> Response:
     """The page of a sign-in link. The code in the link stays in the browser until its script sends it."""
     return entry.sign_in(200, call.provider)
 
 
-@route(
-    "POST",
-    "/login",
-    "Sign in with the server's token",
-    public=True,
-    body_bytes=LOGIN_BYTES_MAX,
-    documented=False,
-    signs=True,
-)
+@route.page("POST", "/login", "Sign in with the server's token", body_bytes=LOGIN_BYTES_MAX, signs=True)
 async def log_in(call: Call, body: LoginRequest) -> Response:
     """Start a session; the previous session of the browser ends. 401: the token or code is not valid. 429: too many
     wrong tokens."""
@@ -62,7 +54,7 @@ async def log_in(call: Call, body: LoginRequest) -> Response:
     return response
 
 
-@route("POST", "/logout", "Sign out", public=True, documented=False, signs=True)
+@route.page("POST", "/logout", "Sign out", signs=True)
 async def log_out(call: Call) -> Response:
     """End the session of this browser, here and on the server. `at_provider`: where the browser goes to sign out at the
     provider that signed it in."""
@@ -125,14 +117,14 @@ async def _end(call: Call, who: Principal) -> None:
     call.streams.close_session(who.key)
 
 
-@route("GET", "/", "Front page", public=True, documented=False)
-@route("GET", "/runs/{id}", "A run, live", public=True, documented=False)
-@route("GET", "/w/{id}", "The editor of a workflow", public=True, documented=False)
-@route("GET", "/loom/{id}", "All runs of a workflow", public=True, documented=False)
-@route("GET", "/runs", "Runs", public=True, documented=False)
-@route("GET", "/approvals", "Open requests to people", public=True, documented=False)
-@route("GET", "/usage", "Tokens and costs", public=True, documented=False)
-@route("GET", "/settings", "Settings", public=True, documented=False)
+@route.page("GET", "/", "Front page")
+@route.page("GET", "/runs/{id}", "A run, live")
+@route.page("GET", "/w/{id}", "The editor of a workflow")
+@route.page("GET", "/loom/{id}", "All runs of a workflow")
+@route.page("GET", "/runs", "Runs")
+@route.page("GET", "/approvals", "Open requests to people")
+@route.page("GET", "/usage", "Tokens and costs")
+@route.page("GET", "/settings", "Settings")
 async def editor(call: Call) -> Response:
     if not await call.auth.allows(call.request):
         return entry.sign_in(provider=call.provider)
@@ -144,7 +136,7 @@ ACTION, PATH = "GET /oidc/callback", "/oidc/callback"
 NOT_BEGUN = "This sign-in was not begun in this browser, or more than 10 minutes ago."
 
 
-@route("GET", "/oidc/start", "Sign in by the provider", public=True, documented=False)
+@route.page("GET", "/oidc/start", "Sign in by the provider")
 async def start(call: Call) -> Response:
     """Redirect to the page of the provider. 404: there is none; 502: it does not answer."""
     oidc = _configured(call)
@@ -159,7 +151,7 @@ async def start(call: Call) -> Response:
     return response
 
 
-@route("GET", PATH, "Back from the provider", public=True, documented=False)
+@route.page("GET", PATH, "Back from the provider")
 async def callback(call: Call) -> Response:
     """Back from the provider. 400: not begun in this browser; 403: refused; 502: the provider does not answer."""
     oidc = _configured(call)

@@ -21,7 +21,7 @@ _HTML = ("text/html",)
 route = Routes("triggers", RouteSpec)
 
 
-@route("GET", _ONE, "A public form", public=True, media=_HTML, documented=False)
+@route.page("GET", _ONE, "A public form", media=_HTML)
 async def show(call: Call, name: str, token: str) -> Response:
     try:
         form = await call.follow_link(call.engine.forms.find(name, token))
@@ -30,7 +30,7 @@ async def show(call: Call, name: str, token: str) -> Response:
     return pages.ask(form, extras=call.extras, read_only=call.settings.read_only)
 
 
-@route("POST", _ONE, "Submit a public form", public=True, body_bytes=BODY_BYTES_MAX, media=_HTML, documented=False)
+@route.page("POST", _ONE, "Submit a public form", body_bytes=BODY_BYTES_MAX, media=_HTML)
 async def submit(call: Call, name: str, token: str) -> Response:
     """The page with the result. Sending the same page again starts nothing and shows the same run."""
     if call.media_type not in FORM_MEDIAS:

@@ -187,7 +187,7 @@ async def receive(call: Call, token: str) -> CallbackTaken:
     return CallbackTaken(True, wait.answered_at_ms or 0)
 
 
-@route("GET", "/callbacks/{token}", "Not available", public=True, documented=False, status=405)
+@route.page("GET", "/callbacks/{token}", "Not available", status=405)
 async def refuse(call: Call) -> Response:
     return only_post(CALLBACK_HINT)
 

@@ -217,7 +217,7 @@ def _check_json(received: Received, limits: Limits) -> None:
         parse_json(received.body, limits)
 
 
-@route("GET", "/hooks/{id}", "Not available", public=True, documented=False, status=405)
+@route.page("GET", "/hooks/{id}", "Not available", status=405)
 async def refuse(call: Call) -> Response:
     return only_post(HINT)
 

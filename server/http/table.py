@@ -227,12 +227,18 @@ class Routes(Generic[P]):
         self._tag, self._make = tag, make
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Callable[[H], H]:
-        def add(handler: H) -> H:
-            spec = _derived(self._make(handler, *args, **kwargs))
-            self.table.append(spec if spec.tag else replace(spec, tag=self._tag))
-            return handler
+        return lambda handler: self._add(handler, self._make(handler, *args, **kwargs))
 
-        return add
+    def page(self, *args: P.args, **kwargs: P.kwargs) -> Callable[[H], H]:
+        """Add a page for browsers: it asks for no credential, and is no part of the API."""
+        return lambda handler: self._add(
+            handler, replace(self._make(handler, *args, **kwargs), public=True, documented=False)
+        )
+
+    def _add(self, handler: H, stated: RouteSpec) -> H:
+        spec = _derived(stated)
+        self.table.append(spec if spec.tag else replace(spec, tag=self._tag))
+        return handler
 
 
 def _derived(spec: RouteSpec) -> RouteSpec:
