@@ -64,7 +64,7 @@ def test_an_agent_is_built_by_hand_and_a_refund_is_approved(
         expect(editor.at("tool-refund")).to_have_attribute("data-state", "waiting")
         expect(editor.at("tool-refund")).to_contain_text("asks first")
         expect(card.locator(".agent__thought")).to_contain_text("The order is late")
-        expect(card.locator(".agent__foot")).to_contain_text("Turn 2 of")
+        expect(card.locator(".agent__foot")).to_contain_text("Turn 2 of 20")
         expect(card.locator(".agent__foot")).to_contain_text("705 in")
         approve(editor, run)
         editor.has_status(agent, "succeeded")

@@ -2,8 +2,9 @@
 
 import type { ReactElement } from 'react'
 import type { Block } from '../api/types'
+import { specsOf } from '../state/doc'
 import { Icon, type IconName } from '../ui/icons'
-import { fittingTools, memoryOf, modelOf, toolsOf, useOf, type AgentTool } from './agent'
+import { fittingTools, memoryOf, modelOf, toolsOf, turnsMax, useOf, type AgentTool } from './agent'
 import type { Paint } from './paint'
 import { reasonOf } from './reason'
 
@@ -130,14 +131,15 @@ function tail(text: string): string {
 }
 
 function Used({ block, paint }: { block: Block; paint: Paint }): ReactElement {
-  const { turn, turns, input, output, cost } = useOf(block, paint.node)
+  const { turn, input, output, cost } = useOf(paint.node)
+  const most = turnsMax(block, specsOf().get(block.type))
   return (
     <p className="agent__foot">
       <span className="agent__memory">
         <Icon name="sql" size={13} />
         {memoryOf(block)}
       </span>
-      <span>{turn ? `Turn ${turn} of ${turns}` : `Up to ${turns} turns`}</span>
+      <span>{turn ? `Turn ${turn}${most ? ` of ${most}` : ''}` : most ? `Up to ${most} turns` : null}</span>
       {input || output ? (
         <>
           <span className="agent__in">{input.toLocaleString('en')} in</span>

@@ -1,7 +1,7 @@
 // The content of an agent's card: its tools, how often each was called, and what the run has used so far. Pure.
 
 import type { Json } from '../api/schemas'
-import type { Block } from '../api/types'
+import type { Block, BlockSpec } from '../api/types'
 import type { NodeState, StepState } from '../run'
 
 export interface AgentTool {
@@ -15,13 +15,10 @@ export interface AgentTool {
 
 export interface AgentUse {
   turn: number
-  turns: number
   input: number
   output: number
   cost: number | null
 }
-
-const TURNS = 8
 
 export function toolsOf({ params }: Block, node: NodeState | undefined): AgentTool[] {
   const list = Array.isArray(params?.tools) ? params.tools : []
@@ -57,13 +54,18 @@ function stateOf(calls: readonly StepState[]): AgentTool['state'] {
   return !last ? 'idle' : last.status === 'failed' ? 'failed' : 'done'
 }
 
-export function useOf({ params }: Block, node: NodeState | undefined): AgentUse {
+/** At most so many calls of the model, as the server reads it; null: a reference decides. */
+export function turnsMax({ params }: Block, spec: BlockSpec | undefined): number | null {
+  const most = Number(params?.max_rounds ?? spec?.params.properties?.max_rounds?.default)
+  return most > 0 ? most : null
+}
+
+export function useOf(node: NodeState | undefined): AgentUse {
   const models = (node?.steps ?? []).filter((step) => step.kind === 'model')
   const sum = (name: string): number => models.reduce((all, step) => all + (step.usage[name] ?? 0), 0)
   const priced = models.filter((step) => step.cost !== null)
   return {
     turn: models.length,
-    turns: typeof params?.max_rounds === 'number' ? params.max_rounds : TURNS,
     input: sum('input_tokens'),
     output: sum('output_tokens'),
     cost: priced.length ? priced.reduce((all, step) => all + step.cost!, 0) : null,

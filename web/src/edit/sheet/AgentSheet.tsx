@@ -9,7 +9,7 @@ import { nodeAt, shownStatus, type NodeState } from '../../run'
 import { dispatch } from '../../state/doc'
 import { runStore } from '../../state/live'
 import { uiStore } from '../../state/ui'
-import { toolsOf, type AgentTool } from '../../canvas/agent'
+import { toolsOf, turnsMax, type AgentTool } from '../../canvas/agent'
 import { Button } from '../../ui/Button'
 import { Icon, iconOf, type IconName } from '../../ui/icons'
 import { Status, toneOf } from '../../ui/status'
@@ -34,7 +34,7 @@ import '../inspector/inspector.css'
 const COLUMNS = { tools: 'Tools', talk: 'Conversation', answer: 'Answer' }
 
 export function AgentSheet({ id, mode, onSettings }: { id: string; mode: Mode; onSettings: () => void }): ReactElement {
-  const { doc } = useFieldScope()
+  const { doc, specs } = useFieldScope()
   const view = useStore(runStore, (state) => state.view)
   const iter = useStore(uiStore, (state) => state.iter)
   const block = doc.blocks[id]!
@@ -42,14 +42,18 @@ export function AgentSheet({ id, mode, onSettings }: { id: string; mode: Mode; o
   const turns = useMemo(() => talkOf(node), [node])
   const live = useStore(runStore, (state) => (node ? state.live.get(node.key) : undefined))
   const status = node ? shownStatus(node) : null
-  const most = typeof block.params?.max_rounds === 'number' ? block.params.max_rounds : 20
+  const most = turnsMax(block, specs.get(block.type))
   return (
     <Frame
       label={`Agent ${block.name?.trim() || id}`}
       testId="agent-sheet"
       onKey={(event) => (event.key === '[' || event.key === ']') && turnIteration(id, event.key === '[' ? -1 : 1)}
     >
-      <Head id={id} node={node} {...(turns.length ? { detail: `turn ${turns.length} of ${most}` } : {})}>
+      <Head
+        id={id}
+        node={node}
+        {...(turns.length ? { detail: `turn ${turns.length}${most ? ` of ${most}` : ''}` } : {})}
+      >
         {status ? (
           <span className="takestate__pill" data-tone={toneOf(status)}>
             <Status status={status} />
