@@ -195,3 +195,5 @@ def test_a_wrap_keeps_room_for_the_edge_into_it(editor: Editor) -> None:
     zoom = box_of(editor.block(loop))["width"] / blocks[loop]["size"][0]
     start, around = box_of(editor.block("start")), box_of(editor.block(loop))
     assert (around["x"] - start["x"] - start["width"]) / zoom >= 40
+    way = editor.edge("start", loop).locator("path").first.get_attribute("d")
+    assert way is not None and "Q" not in way, "the edge into the loop has corners"

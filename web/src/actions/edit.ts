@@ -357,10 +357,15 @@ export function wrap(type: 'loop' | 'parallel'): void {
   const trigger = ids.find((id) => isTrigger(doc.blocks[id], specs))
   if (trigger) return void refuse(`${nameOf(doc, trigger)} is a trigger and cannot be inside a container.`)
   const siblings = boxesIn(doc, specs, parent)
-  const inner = around(siblings.filter((box) => ids.includes(box.id)))
+  const wrapped = siblings.filter((box) => ids.includes(box.id))
+  const inner = around(wrapped)
+  // The container is entered where its first block was: an edge that led straight there leads straight to it.
+  const entered = (each: string): boolean =>
+    (indexOf(doc).into.get(each) ?? []).some((edge) => !ids.includes(edge.source))
+  const down = (wrapped.find(({ id }) => entered(id)) ?? wrapped[0]!).y - (inner.y - PAD.top)
   const outer: Box = {
     x: inner.x - PAD.left,
-    y: inner.y - PAD.top,
+    y: inner.y - PAD.top + down,
     w: Math.max(CONTAINER_MIN[0], up(inner.w + PAD.left + PAD.right)),
     h: Math.max(CONTAINER_MIN[1], up(inner.h + PAD.top + PAD.bottom)),
   }
@@ -396,7 +401,7 @@ export function wrap(type: 'loop' | 'parallel'): void {
   const absolute = Object.fromEntries(
     ids.map((each): [string, Point] => {
       const [x, y] = absoluteAt(doc, each)
-      return [each, [x + shift[0], y + shift[1]]]
+      return [each, [x + shift[0], y + shift[1] + down]]
     }),
   )
   dispatch({
