@@ -58,6 +58,31 @@ def test_the_cleanup_of_a_container_is_there_when_it_is_asked_for(editor: Editor
     expect(editor.at("handle-each-finally")).to_be_attached()
 
 
+def test_what_has_finished_collapses_in_a_run_and_what_failed_stays_open(editor: Editor) -> None:
+    def loop(y: int, name: str) -> dict[str, Any]:
+        return block("loop", 288, y, size=[320, 200], name=name, params={"mode": "for", "count": 2})
+
+    blocks = {
+        "good": loop(0, "Good"),
+        "fine": block("set", 48, 64, parent="good", params={"value": 1}),
+        "bad": loop(240, "Bad"),
+        "wrong": block("function", 48, 64, parent="bad", params={"code": "throw new Error('no')"}),
+    }
+    edges = [("start", "good"), ("good", "body", "fine"), ("start", "bad"), ("bad", "body", "wrong")]
+    run = editor.api.run(document(blocks, edges), wait_s=20)
+    assert editor.api.until(run, "failed") == "failed"
+    editor.open_run(run)
+    editor.has_status("good", "succeeded")
+    button = editor.at("collapse-finished")
+    expect(button).to_have_text("Collapse finished")
+    button.click()
+    expect(editor.block("fine")).to_have_count(0)
+    expect(editor.block("wrong")).to_be_visible()
+    expect(button).to_have_text("Expand all")
+    button.click()
+    expect(editor.block("fine")).to_be_visible()
+
+
 def test_a_container_collapses_to_its_head_and_the_document_does_not_know(editor: Editor) -> None:
     blocks = {
         "each": block("loop", 288, 0, size=[560, 240], name="Each", params={"mode": "for", "count": 2}),

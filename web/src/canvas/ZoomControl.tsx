@@ -3,13 +3,17 @@
 import { useStore as useFlow } from '@xyflow/react'
 import { useEffect, type ReactElement } from 'react'
 import { useStore } from 'zustand'
+import { announce } from '../a11y'
 import { followStore, reveal, zoomBy, zoomTo } from '../actions/view'
-import { absoluteAt } from '../document/document'
+import type { Document } from '../api/types'
+import { absoluteAt, kindOf } from '../document/document'
 import { sizeOf } from '../geometry/size'
 import { keyText } from '../keys'
-import { isEnded, type RunFold } from '../run'
+import { isEnded, statusAt, type Iter, type RunFold } from '../run'
+import { collapsedOf, collapsedStore, setCollapsed } from '../state/collapsed'
 import { specsOf } from '../state/doc'
 import { runStore } from '../state/live'
+import { uiStore } from '../state/ui'
 import { Button } from '../ui/Button'
 
 const STEP = 1.25
@@ -49,8 +53,40 @@ export function ZoomControl(): ReactElement {
           Follow the action
         </button>
       ) : null}
+      {shown ? <Finished /> : null}
     </div>
   )
+}
+
+/** Collapses the containers that have ended well, so that what is open or failed has the room; and expands all of them again. */
+function Finished(): ReactElement | null {
+  const doc = useStore(runStore, (s) => s.doc)
+  const collapsed = useStore(collapsedStore, (s) => (doc ? collapsedOf(s.byName, doc) : NONE))
+  const iter = useStore(uiStore, (s) => s.iter)
+  const ended = useStore(runStore, (s) => endedIn(s.view, doc, iter).join(' '))
+  const open = ended.split(' ').filter((id) => id && !collapsed.includes(id))
+  if (!doc || (!open.length && !collapsed.some((id) => doc.blocks[id]))) return null
+  return (
+    <button
+      type="button"
+      className="zoom__follow"
+      data-testid="collapse-finished"
+      onClick={() => {
+        for (const id of open.length ? open : collapsed) setCollapsed(doc, id, open.length > 0)
+        announce(open.length ? `${open.length} finished collapsed` : 'All expanded')
+      }}
+    >
+      {open.length ? 'Collapse finished' : 'Expand all'}
+    </button>
+  )
+}
+
+const NONE: readonly string[] = []
+
+function endedIn(view: RunFold, doc: Document | null, iter: Iter): string[] {
+  if (!doc) return []
+  const ids = Object.keys(doc.blocks).filter((id) => kindOf(doc, id, specsOf()) !== null)
+  return ids.filter((id) => statusAt(view, doc, id, iter) === 'succeeded')
 }
 
 function useFollow(on: boolean): void {
