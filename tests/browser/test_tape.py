@@ -180,6 +180,67 @@ def test_lanes_have_a_card_with_the_change_and_drag_to_any_moment(editor: Editor
     assert editor.selected() == ["note"]
 
 
+def test_lanes_are_chosen_folded_and_gone_along_with_the_keyboard(editor: Editor) -> None:
+    run = editor.api.run(rounds(), wait_s=20)
+    editor.open_run(run)
+    editor.has_status("end", "succeeded")
+    lanes, keys = editor.page.locator(".lanes"), editor.at("lane-keys")
+    expect(lanes).to_have_attribute("data-lanes", "5")
+    editor.at("tape").focus()
+    editor.press("Tab")
+    expect(keys).to_be_focused()
+    chosen = keys.locator("[aria-selected=true]")
+    editor.press("ArrowDown")
+    expect(chosen).to_have_attribute("aria-label", "Each order, 1 span")
+    editor.press("ArrowLeft")
+    expect(lanes).to_have_attribute("data-lanes", "2")
+    expect(chosen).to_have_attribute("aria-expanded", "false")
+    editor.press("ArrowRight")
+    expect(lanes).to_have_attribute("data-lanes", "5")
+    editor.press("ArrowDown")
+    expect(chosen).to_have_attribute("aria-label", "#1, 1 span")
+    editor.press("ArrowRight")
+    expect(editor.at("tape-card")).to_contain_text("iteration 1 of Each order")
+    editor.press("Enter")
+    assert editor.selected() == ["note"]
+    began = next(e["seq"] for e in editor.api.events(run) if e["type"] == "node.started" and e["block"] == "note")
+    expect(editor.at("tape")).to_have_attribute("aria-valuenow", str(began))
+
+
+def test_iterations_that_ended_well_share_a_lane(editor: Editor) -> None:
+    run = editor.api.run(rounds(6), wait_s=20)
+    editor.open_run(run)
+    editor.has_status("end", "succeeded")
+    lanes = editor.page.locator(".lanes")
+    expect(lanes).to_have_attribute("data-lanes", "3")
+    expect(editor.at("lane-keys").get_by_role("treeitem").last).to_have_attribute("aria-label", "6 finished, 1 span")
+    box = box_of(lanes)
+    editor.page.mouse.click(box["x"] + 60, box["y"] + 22 + 55)
+    expect(lanes).to_have_attribute("data-lanes", "9")
+
+
+def test_lanes_on_a_phone_are_opened_by_a_button_and_touched(editor: Editor, contexts: Contexts) -> None:
+    phone = contexts(viewport={"width": 390, "height": 844}, has_touch=True, is_mobile=True).page()
+    editor = Editor(phone, editor.api.url)
+    run = editor.api.run(rounds(), wait_s=20)
+    editor.open_run(run)
+    editor.at("lanes").tap()
+    lanes = phone.locator(".lanes")
+    expect(lanes).to_have_attribute("data-lanes", "5")
+    assert phone.evaluate("document.documentElement.scrollWidth") <= 390
+    box = box_of(lanes)
+    phone.touchscreen.tap(box["x"] + 40, box["y"] + 22 + 33)
+    expect(lanes).to_have_attribute("data-lanes", "2")
+    phone.touchscreen.tap(box["x"] + 40, box["y"] + 22 + 33)
+    expect(lanes).to_have_attribute("data-lanes", "5")
+    before = int(editor.at("tape").get_attribute("aria-valuenow") or 0)
+    phone.touchscreen.tap(box["x"] + 200, box["y"] + 22 + 77)
+    editor.until("() => window.__app.run.getState().cursor !== 'live'")
+    assert int(editor.at("tape").get_attribute("aria-valuenow") or 0) < before
+    editor.at("lanes").tap()
+    expect(lanes).to_have_count(0)
+
+
 def test_a_stretch_of_time_is_chosen_and_looked_at_closely(editor: Editor) -> None:
     run = editor.api.run(rounds(), wait_s=20)
     editor.open_run(run)

@@ -41,6 +41,24 @@ function log(rows: [number, string, string | null, string?, object?][]): WireEve
 
 const doc = { format: 'weft/1', name: 'x', edges: [], blocks: { a: { type: 'set' }, b: { type: 'set' } } } as Document
 
+test('iterations that ended well share a lane until it is opened, and one that failed stays', () => {
+  const run = recorded('failing')
+  const view = folded(run)
+  const last = [...view.scopes.values()].at(-1)!
+  const failed: RunFold = { ...view, scopes: new Map(view.scopes).set(last.path, { ...last, status: 'failed' }) }
+  const ended = [...failed.scopes.values()].filter(
+    (scope) => scope.container === last.container && scope.status === 'succeeded',
+  )
+  assert.ok(ended.length >= 5)
+  const lanes = lanesOf(failed, run.document, ALL, true)
+  const shared = lanes.find((lane) => lane.id === `${last.container}!ended`)!
+  assert.deepEqual([shared.label, shared.open, shared.spans.length], [`${ended.length} finished`, false, 1])
+  const all = lanesOf(failed, run.document, ALL)
+  assert.equal(lanes.length, all.length - ended.length + 1)
+  assert.ok(lanes.some((lane) => lane.label === `#${last.index + 1}`))
+  assert.equal(lanesOf(failed, run.document, new Set([shared.id]), true).length, all.length + 1)
+})
+
 test('blocks side by side have lanes of their own, and a folded container shows none inside', () => {
   const view = fold(
     emptyFold(),

@@ -47,6 +47,7 @@ const TRACE_ROW = 24
 /** The least and the largest number of lanes that have room, until the height is set by hand. */
 const LANES_LEAST = 3
 const LANES_FIRST = 9
+const LANES_ON_PHONES = AXIS_H + LANE_H * 8 + 4
 
 export default function Drawer({ mode = 'edit' }: { mode?: 'edit' | 'run' }): ReactElement {
   useRunKeys()
@@ -55,7 +56,10 @@ export default function Drawer({ mode = 'edit' }: { mode?: 'edit' | 'run' }): Re
   const took = useStore(runStore, (s) => (s.timeline.log.at(-1)?.at_ms ?? 0) - (s.timeline.log[0]?.at_ms ?? 0))
   const axis = asked ?? (took >= TIMED_MS ? 'time' : 'order')
   const open = useStore(uiStore, (s) => s.drawer)
-  const chosen = useStore(uiStore, (s) => (s.panels.drawer < PANE_MIN ? null : s.panels.drawer))
+  // On phones the page itself shows the trace, and lanes are asked for.
+  const phone = useWidthBelow(600)
+  const [unfolded, setUnfolded] = useState(false)
+  const chosen = useStore(uiStore, (s) => (phone || s.panels.drawer < PANE_MIN ? null : s.panels.drawer))
   const box = useRef<HTMLDivElement>(null)
   // Rows that a run is going to have: room for them from the start, so that the canvas above stands still while they come.
   const rows = useStore(runStore, (s) => Object.values(s.doc?.blocks ?? {}).filter((block) => !block.parent).length)
@@ -69,7 +73,7 @@ export default function Drawer({ mode = 'edit' }: { mode?: 'edit' | 'run' }): Re
     // The page of a run has set which one comes next; in the editor none does.
     return () => (mode === 'edit' ? void compareWith(null) : compareStore.setState({ other: null, error: null }))
   }, [runId, mode])
-  const room = useStore(runStore, roomForLanes)
+  const room = Math.min(useStore(runStore, roomForLanes), phone ? LANES_ON_PHONES : Infinity)
   const hasRun = useStore(runStore, (s) => s.id !== null)
   const unfinished = useStore(unfinishedStore, (s) => s.list)
   const problems = useStore(
@@ -77,8 +81,6 @@ export default function Drawer({ mode = 'edit' }: { mode?: 'edit' | 'run' }): Re
     (s) => s.diagnostics.length + unfinished.filter((each) => each.draft === s.id && s.doc.blocks[each.block]).length,
   )
   const hasProblems = mode === 'edit'
-  // On phones the page itself shows the trace.
-  const phone = useWidthBelow(600)
   const pane = phone
     ? null
     : open === 'problems'
@@ -88,7 +90,7 @@ export default function Drawer({ mode = 'edit' }: { mode?: 'edit' | 'run' }): Re
       : hasRun && (open === 'trace' || open === 'events')
         ? open
         : null
-  const lanes = hasRun && !phone && open === 'tape'
+  const lanes = hasRun && (phone ? unfolded : open === 'tape')
   const height = useHeight(box, lanes ? 'tape' : pane, chosen)
   const fits = pane === 'problems' || (pane === 'trace' && chosen === null)
   const tab = (id: Exclude<DrawerName, null>, label: ReactNode): ReactElement => (
@@ -106,7 +108,7 @@ export default function Drawer({ mode = 'edit' }: { mode?: 'edit' | 'run' }): Re
   )
   return (
     <section className="drawer" aria-label="Tape and trace" data-open={pane ?? undefined}>
-      {pane || lanes ? (
+      {(pane || lanes) && !phone ? (
         <Splitter
           label="Height of the drawer"
           orientation="horizontal"
@@ -119,6 +121,17 @@ export default function Drawer({ mode = 'edit' }: { mode?: 'edit' | 'run' }): Re
       ) : null}
       <div className="drawer__head">
         <Title />
+        {phone && hasRun ? (
+          <Button
+            kind="bare"
+            id="drawer-tape"
+            aria-pressed={unfolded}
+            data-testid="lanes"
+            onClick={() => setUnfolded(!unfolded)}
+          >
+            Lanes
+          </Button>
+        ) : null}
         {hasRun ? <Controls axis={axis} onAxis={setAxis} mode={mode} /> : null}
         {phone ? null : (
           <div className="drawer__tabs" role="tablist" aria-label="Below the Tape">

@@ -19,6 +19,7 @@ import { isEnded } from '../../run'
 import { uiStore } from '../../state/ui'
 import { useClock } from '../../ui/useClock'
 import { HoverCard, SpanFacts, TearFacts } from './HoverCard'
+import { LaneKeys } from './LaneKeys'
 import { lanesOf } from './lanes'
 import {
   GUTTER,
@@ -57,7 +58,7 @@ export default function Lanes({ axis, height }: { axis: Axis; height: number }):
   const [hover, setHover] = useState<{ found: Found; x: number } | null>(null)
   const [range, setRange] = useState<readonly [number, number] | null>(null)
   const [folded, setFolded] = useState<ReadonlySet<string>>(new Set())
-  const press = useRef<{ x: number; chooses: boolean } | null>(null)
+  const press = useRef<{ x: number; y: number; chooses: boolean; touch: boolean } | null>(null)
   const [choosing, setChoosing] = useState(false)
 
   const head = useDeferredValue(useStore(runStore, (s) => s.head))
@@ -78,7 +79,7 @@ export default function Lanes({ axis, height }: { axis: Axis; height: number }):
     () => tapeLayout(log, Math.max(1, width - gutter), axis, end),
     [timeline, length, width, gutter, axis, end],
   )
-  const lanes = useMemo(() => lanesOf(head, doc, folded), [head, doc, folded])
+  const lanes = useMemo(() => lanesOf(head, doc, folded, true), [head, doc, folded])
   const flag = cursor !== 'live' ? `Event ${seq}` : loading ? 'Loading' : isLive && !over ? 'Live' : ''
   const picture: LanesPicture = {
     lanes,
@@ -144,20 +145,24 @@ export default function Lanes({ axis, height }: { axis: Axis; height: number }):
   const onDown = (event: PointerEvent): void => {
     if (event.button !== 0 || !length) return
     const [x, y] = local(event)
-    const lane = lanes[Math.floor((y - AXIS_H + top) / LANE_H)]
-    if (x < gutter) {
-      if (lane && lane.open !== null && y >= AXIS_H) setFolded(toggled(folded, lane.id))
-      return
-    }
-    event.currentTarget.setPointerCapture(event.pointerId)
-    press.current = { x, chooses: event.shiftKey }
     setHover(null)
+    // A finger may be going to scroll the lanes: what it means is known when it moves or leaves.
+    const touch = event.pointerType === 'touch'
+    if (x < gutter && !touch) return foldAt(y)
+    press.current = { x, y, chooses: event.shiftKey, touch }
+    if (touch) return
+    event.currentTarget.setPointerCapture(event.pointerId)
     setChoosing(event.shiftKey)
     if (event.shiftKey) setRange(null)
     else seekTo(x)
   }
+  const foldAt = (y: number): void => {
+    const lane = lanes[Math.floor((y - AXIS_H + top) / LANE_H)]
+    if (lane && lane.open !== null && y >= AXIS_H) setFolded(toggled(folded, lane.id))
+  }
   const onMove = (event: PointerEvent): void => {
     const [x, y] = local(event)
+    if (press.current?.touch && press.current.x < gutter) return
     if (!press.current) return setHover(length ? { found: hit(picture, x, y), x } : null)
     if (!press.current.chooses) return seekTo(x)
     const ends = [press.current.x, x].map((each) => toLayout(picture, Math.max(gutter, each))) as [number, number]
@@ -169,6 +174,8 @@ export default function Lanes({ axis, height }: { axis: Axis; height: number }):
     press.current = null
     setChoosing(false)
     if (!from || from.chooses || Math.abs(from.x - x) > STILL_PX) return
+    if (from.touch && x < gutter) return Math.abs(from.y - y) > STILL_PX ? undefined : foldAt(y)
+    if (from.touch) seekTo(x)
     const found = hit(picture, x, y)
     if (found && 'span' in found) selectNode(found.span.node)
   }
@@ -184,11 +191,25 @@ export default function Lanes({ axis, height }: { axis: Axis; height: number }):
         onPointerDown={onDown}
         onPointerMove={onMove}
         onPointerUp={onUp}
+        onPointerCancel={() => (press.current = null)}
         onPointerLeave={() => setHover(null)}
       >
         <canvas ref={canvas} className="lanes__canvas" style={{ height }} aria-hidden="true" />
         <div style={{ height: Math.max(0, all - height) }} />
       </div>
+      <LaneKeys
+        lanes={lanes}
+        top={top}
+        height={height}
+        gutter={gutter}
+        onScroll={(to) => box.current?.scrollTo({ top: to })}
+        onFold={(lane) => setFolded(toggled(folded, lane.id))}
+        onSpan={(span) => setHover(span && { found: { span }, x: toScreen(picture, layout.xs[span.from - 1] ?? 0) })}
+        onEnter={(span) => {
+          selectNode(span.node)
+          goTo(span.from)
+        }}
+      />
       {found ? (
         <HoverCard x={'tear' in found ? tearX(picture, found.tear) : hover!.x} width={width}>
           {'tear' in found ? <TearFacts tear={found.tear} /> : <SpanFacts span={found.span} />}

@@ -35,8 +35,14 @@ export interface Lane {
   spans: readonly Span[]
 }
 
-/** The lanes of a fold. `folded`: ids of lanes whose inside is not shown. */
-export function lanesOf(view: RunFold, doc: Document | null, folded: ReadonlySet<string>): Lane[] {
+/** From so many on, iterations and branches that ended well share one lane. */
+const SHARED_FROM = 5
+
+/**
+ * The lanes of a fold. `folded`: ids of lanes whose inside is not shown. `shares`: iterations and branches that ended well share a
+ * lane, whose inside is shown only if `folded` has it.
+ */
+export function lanesOf(view: RunFold, doc: Document | null, folded: ReadonlySet<string>, shares = false): Lane[] {
   const lanes: Lane[] = []
   const index = traceIndex(view)
   const name = (node: NodeState): string => (doc ? nameOf(doc, node.block) : node.block)
@@ -63,7 +69,22 @@ export function lanesOf(view: RunFold, doc: Document | null, folded: ReadonlySet
     const label = region ? `${region.closed} of ${region.count}` : name(node)
     const span = { ...spanOf(node, node.firstSeq, node.finishedAt === null ? null : node.lastSeq, label), whole: true }
     lanes.push({ id: node.key, depth, label: name(node), icon: icon(node), open, spans: [span] })
-    if (open) for (const scope of scopes) inside(scope.path, depth + 1, scopeName(scope), null)
+    if (!open) return
+    const ended = shares ? scopes.filter((scope) => scope.status === 'succeeded') : []
+    const shared = ended.length >= SHARED_FROM
+    const id = `${node.key}!ended`
+    if (shared) {
+      const inner = ended.flatMap((scope) => index.nodes.get(scope.path) ?? [])
+      const ends = [Math.min(...inner.map((each) => each.firstSeq)), Math.max(...inner.map((each) => each.lastSeq))]
+      const label = `${ended.length} finished`
+      const spans = inner.length
+        ? [{ ...spanOf(node, ends[0]!, ends[1]!, label), tone: 'ok' as const, whole: true }]
+        : []
+      lanes.push({ id, depth: depth + 1, label, icon: null, open: folded.has(id), spans })
+    }
+    for (const scope of scopes)
+      if (!shared || folded.has(id) || scope.status !== 'succeeded')
+        inside(scope.path, depth + 1, scopeName(scope), null)
   }
   /** Spans in as many lanes as it takes that none lies above another. */
   const rows = (id: string, depth: number, label: string, sign: IconName | null, spans: readonly Span[]): void => {
