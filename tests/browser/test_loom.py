@@ -121,3 +121,17 @@ def test_switches_choose_the_time_and_one_run_or_all(servers: Servers, contexts:
     expect(page).to_have_url(re.compile(f"/runs/{runs[-1]}"))
     shown.get_by_role("link", name="All runs").click()
     expect(page.locator('[data-block="line"]')).to_contain_text("2 runs, 2 failed")
+
+
+def test_in_a_small_window_it_begins_where_it_can_be_read(servers: Servers, contexts: Contexts) -> None:
+    server = servers()
+    api = Api(server.url)
+    api.post("/api/workflows", {"document": DOC})
+    api.post("/api/workflows/orders/runs?wait=20", {"input": {"lines": [1]}})
+    page = contexts(server.url, viewport={"width": 390, "height": 844}).page()
+    page.goto("/loom/orders")
+    zoom = page.get_by_role("group", name="Zoom")
+    expect(zoom).to_contain_text("50%")
+    expect(page.locator('[data-block="start"]')).to_be_in_viewport()
+    zoom.get_by_role("button", name="50%").click()  # all of it
+    expect(zoom).not_to_contain_text("50%")

@@ -99,7 +99,7 @@ export function Picture({
         <Button kind="bare" icon="minus" iconOnly onClick={() => set((v) => around(v, box.current, 1 / ZOOM.step))}>
           Zoom out
         </Button>
-        <button type="button" onClick={fit}>{`${Math.round(view.k * 100)}%`}</button>
+        <button type="button" onClick={() => fit()}>{`${Math.round(view.k * 100)}%`}</button>
         <Button kind="bare" icon="plus" iconOnly onClick={() => set((v) => around(v, box.current, ZOOM.step))}>
           Zoom in
         </Button>
@@ -109,6 +109,8 @@ export function Picture({
   )
 }
 
+/** The zoom from which names can be read. */
+const READABLE = 0.5
 /** No runs, no cells. */
 const NONE: never[] = []
 
@@ -128,12 +130,14 @@ function around(view: View, box: HTMLElement | null, by: number, at?: readonly [
 function useView(frame: { x: number; y: number; w: number; h: number }) {
   const box = useRef<HTMLDivElement>(null)
   const [view, set] = useState<View>({ x: 0, y: 0, k: 1 })
-  const fit = (): void => {
+  const fit = (least: number = ZOOM.least): void => {
     const { clientWidth: w, clientHeight: h } = box.current!
-    const k = Math.max(ZOOM.least, Math.min(1, (w - 2 * MARGIN) / frame.w, (h - 2 * MARGIN) / frame.h))
-    set({ k, x: (w - frame.w * k) / 2 - frame.x * k, y: (h - frame.h * k) / 2 - frame.y * k })
+    const k = Math.max(least, Math.min(1, (w - 2 * MARGIN) / frame.w, (h - 2 * MARGIN) / frame.h))
+    const x = frame.w * k > w ? MARGIN : (w - frame.w * k) / 2
+    set({ k, x: x - frame.x * k, y: (h - frame.h * k) / 2 - frame.y * k })
   }
-  useEffect(fit, [frame])
+  // In a small window it begins at the left, as large as it can be read.
+  useEffect(() => fit(READABLE), [frame])
   useEffect(() => {
     const element = box.current!
     const wheel = (event: WheelEvent): void => {
