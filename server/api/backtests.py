@@ -74,7 +74,6 @@ async def kept(call: Call, name: str) -> KeptRuns:
     tag="workflows",
     needs="editor",
     audit=False,
-    statuses=(400, 413, 415, 422),
 )
 async def backtest(call: Call, name: str, body: BacktestRequest) -> Backtest:
     """Nothing outside is called but models, with `call_models`, and nothing is stored. Blocks that are asked for the

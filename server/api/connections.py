@@ -90,7 +90,7 @@ async def list_all(call: Call) -> ConnectionList:
     return ConnectionList(await connections.all(), connections.redirect_uri, known_providers())
 
 
-@route("PUT", _ONE, "Add or replace a connection", needs="admin", statuses=(400, 409, 422), always=True)
+@route("PUT", _ONE, "Add or replace a connection", needs="admin", statuses=(409,), always=True)
 async def put(call: Call, name: str, body: ConnectionSpec) -> ConnectionView:
     """Add a connection, or replace the one of this name, with its credential; people must then sign in again."""
     connections = call.engine.connections
@@ -110,7 +110,7 @@ async def delete(call: Call, name: str) -> ConnectionDeleted:
     return ConnectionDeleted(name, True)
 
 
-@route("POST", f"{_ONE}/test", "Test a connection", needs="editor", statuses=(400, 409))
+@route("POST", f"{_ONE}/test", "Test a connection", needs="editor", statuses=(409,))
 async def test(call: Call, name: str, body: ConnectionAsked) -> ConnectionTest:
     """Ask the service of a connection who one is, with its credential, which goes to its hosts alone. That it was
     refused is an answer, too: see `outcome`."""
@@ -128,7 +128,7 @@ async def connect(call: Call, name: str) -> SignIn:
     return await call.engine.connections.begin(name, _session(call))
 
 
-@route("POST", "/api/oauth/code", "End a sign-in to a connection", needs="admin", statuses=(400, 409, 502))
+@route("POST", "/api/oauth/code", "End a sign-in to a connection", needs="admin", statuses=(409, 502))
 async def connected(call: Call, body: SignInAnswer) -> ConnectionView:
     """End a sign-in with the parameters that the provider gave the browser."""
     connections = call.engine.connections

@@ -60,13 +60,7 @@ async def read(call: Call, service: str) -> ConnectorDocument:
 
 
 @route(
-    "PUT",
-    _ONE,
-    "Add or replace a connector",
-    needs="admin",
-    body_bytes=2 * BYTES_MAX,
-    statuses=(201, 400, 409),
-    always=True,
+    "PUT", _ONE, "Add or replace a connector", needs="admin", body_bytes=2 * BYTES_MAX, statuses=(201, 409), always=True
 )
 async def put(call: Call, service: str, body: ConnectorDocument) -> Json[ConnectorView]:
     """201 for a new connector, 200 for another document of it. Its block type can be used at once, on all servers and
@@ -90,7 +84,6 @@ async def delete(call: Call, service: str) -> ConnectorDeleted:
     needs="editor",
     audit=False,
     body_bytes=openapi.BYTES_MAX,
-    statuses=(400, 413),
 )
 async def from_openapi(call: Call, body: OpenApiImport) -> OpenApiImported:
     """The operations that a description offers, and a connector document of the chosen ones."""

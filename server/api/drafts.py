@@ -118,7 +118,6 @@ route = Routes("drafts", RouteSpec)
     "Create a draft",
     needs="editor",
     status=201,
-    statuses=(413, 415, 422),
     links=links_to("/api/drafts/{id}", "GET", "PUT", "POST /run", "POST /versions", "DELETE"),
 )
 async def create(call: Call, body: DraftRequest) -> Json[DraftView]:
@@ -149,7 +148,7 @@ async def read(call: Call, id: str) -> Json[DraftView]:
     "/api/drafts/{id}",
     "Save the next revision of a draft",
     needs="editor",
-    statuses=(409, 413, 415, 422, 428),
+    statuses=(409, 428),
     params=(Param("If-Match", 'The revision to change, such as "3".', _REV, required=True),),
 )
 async def change(call: Call, id: str, body: DraftChange) -> Json[DraftSaved]:
@@ -200,7 +199,7 @@ async def run(call: Call, id: str, query: StartQuery, body: RunDraftRequest) -> 
     "Store a draft as the next version of a workflow",
     needs="editor",
     status=201,
-    statuses=(200, 400, 409, 422),
+    statuses=(200, 409),
     params=(_AT_REV,),
 )
 async def save_version(call: Call, id: str, body: VersionRequest) -> Json[DraftVersion]:

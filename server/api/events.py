@@ -74,7 +74,7 @@ route = Routes("runs", RouteSpec)
     "Events of a run: live stream, or history as JSON",
     needs="viewer",
     answer=EventPage,
-    statuses=(204, 400, 403, 429, 503),
+    statuses=(204, 429, 503),
     params=(_LAST,),
     media=("text/event-stream", "application/json"),
 )

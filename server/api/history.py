@@ -129,7 +129,7 @@ async def why(call: Call, id: str, query: WhyQuery) -> Json[RunWhy]:
     return await long_json(RunWhy(id, await call.engine.history.why(id, query.node, query.seq)), "why")
 
 
-@route("GET", "/api/runs/{id}/state", "State of a run after an event", needs="viewer", statuses=(400,))
+@route("GET", "/api/runs/{id}/state", "State of a run after an event", needs="viewer")
 async def state(call: Call, id: str, query: StateQuery) -> Json[RunState]:
     """The state of the run after an event: succeeded, running, open and due nodes, and the variables. A `seq` after the
     last event means the last event. Outputs are at /api/runs/{id}/nodes/{key}?seq=."""
@@ -149,7 +149,6 @@ async def diff(call: Call, id: str, other: str) -> RunDiff:
     "Input and output of one node",
     needs="viewer",
     answer=(NodeShown, Annotated[Any, Meta(description="With `only`: any JSON.")]),
-    statuses=(400,),
 )
 async def node(call: Call, id: str, key: str, query: NodeQuery) -> Response:
     """`key` is a percent-encoded node key such as send@review#5/fan[2], or a container, whose input is that of its

@@ -16,7 +16,6 @@ from executor.service.views import view_of
 from server.api.runs import (
     KEY,
     LINKS,
-    REFUSALS,
     RunAccepted,
     StartQuery,
     accepted,
@@ -121,7 +120,6 @@ class ContinuationQuery(Struct, frozen=True):
     )
 
 
-REFUSED: Final = (400, 404, 409, 422)
 DETAIL_MAX: Final = 1_000  # characters, in an audit row
 
 route = Routes("runs", RouteSpec)
@@ -133,7 +131,7 @@ route = Routes("runs", RouteSpec)
     "Fork a run at an event",
     needs="editor",
     status=202,
-    statuses=(200, 400, *REFUSALS),
+    statuses=(200, 409),
     params=(KEY,),
     links=LINKS,
 )
@@ -150,7 +148,7 @@ async def fork(call: Call, id: str, body: ForkRequest) -> Json[ForkAccepted]:
     return _made(view_of(ForkAccepted, accepted(forked), source=id, seq=forked.seq))
 
 
-@route("GET", "/api/runs/{id}/fork", "Preview a fork", needs="viewer", statuses=REFUSED)
+@route("GET", "/api/runs/{id}/fork", "Preview a fork", needs="viewer", statuses=(409, 422))
 async def preview_fork(call: Call, id: str, query: ForkQuery) -> ForkPreview:
     """Changes nothing. `calls` finished steps are taken over, with what they used; `again` is what the run did after
     them, and the fork may do again (`n`: the number of the step, 0 for a block)."""
@@ -164,7 +162,7 @@ async def preview_fork(call: Call, id: str, query: ForkQuery) -> ForkPreview:
     "Run one node again",
     needs="editor",
     status=202,
-    statuses=(200, *REFUSALS),
+    statuses=(200, 409),
     params=(KEY,),
     links=LINKS,
 )
@@ -175,9 +173,7 @@ async def retry(call: Call, id: str, key: str, body: RetryRequest) -> Json[Retry
     return _made(view_of(RetryAccepted, accepted(retried), source=id, how=retried.how, block=retried.block))
 
 
-@route(
-    "POST", "/api/runs/{id}/migrate", "Move an open run to another version", needs="editor", statuses=(202, *REFUSALS)
-)
+@route("POST", "/api/runs/{id}/migrate", "Move an open run to another version", needs="editor", statuses=(202, 409))
 async def migrate(call: Call, id: str, body: MigrateRequest) -> Json[MigrateAnswer]:
     """Move an open run to another version of its workflow. 409: recorded events do not fit that version; `conflicts`
     lists them. 202: the worker of the run has not responded within a few seconds."""
@@ -206,7 +202,7 @@ async def preview(call: Call, id: str, query: RerunQuery) -> RerunPreview:
 
 
 @route(
-    "GET", "/api/runs/{id}/continuation", "Preview continuing with another version", needs="viewer", statuses=REFUSED
+    "GET", "/api/runs/{id}/continuation", "Preview continuing with another version", needs="viewer", statuses=(409, 422)
 )
 async def continuation(call: Call, id: str, query: ContinuationQuery) -> Continuation:
     """Changes nothing. `fate` of each block: kept, maybe (it runs where its input comes out otherwise), again or new.

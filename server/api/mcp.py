@@ -74,7 +74,7 @@ class McpAnswer(Struct, frozen=True):
 route = Routes("workflows", RouteSpec)
 
 
-@route("POST", "/api/mcp/check", "List the tools of an MCP server", needs="editor", audit=False, statuses=(400, 502))
+@route("POST", "/api/mcp/check", "List the tools of an MCP server", needs="editor", audit=False, statuses=(502,))
 async def check(call: Call, body: ToolServerAsked) -> ToolServerChecked:
     """Connects to the server, by the rules of agents, and lists its tools. Calls none. 400: the address, a header
     or the connection cannot be used; 502: the server does not answer, refuses the credential, or does not speak MCP."""

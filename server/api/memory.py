@@ -62,7 +62,7 @@ async def list_all(call: Call, query: MemoriesQuery) -> MemoryList:
     return MemoryList(await call.engine.store.list_memories(query.workflow))
 
 
-@route("GET", "/api/memory/turns", "Show a conversation", needs="viewer", statuses=(400,))
+@route("GET", "/api/memory/turns", "Show a conversation", needs="viewer")
 async def show(call: Call, query: MemoryQuery) -> Json[MemoryTurns]:
     """The turns of a conversation."""
     rows = await call.engine.store.recall(_conversation(query), TURNS_MAX)
@@ -70,7 +70,7 @@ async def show(call: Call, query: MemoryQuery) -> Json[MemoryTurns]:
     return await long_json(MemoryTurns(turns), "turns")
 
 
-@route("DELETE", "/api/memory", "Delete a conversation", needs="editor", statuses=(400,))
+@route("DELETE", "/api/memory", "Delete a conversation", needs="editor")
 async def delete(call: Call, query: MemoryQuery) -> MemoryForgotten:
     """Delete a conversation. Later runs do not read it; a run that has read it keeps its copy."""
     call.record(f"{query.workflow or query.scope}: {query.key}"[:200])

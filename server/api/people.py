@@ -238,7 +238,7 @@ async def set_role(call: Call, id: str, body: RoleRequest) -> UserChanged:
     return UserChanged(id, body.role)
 
 
-@route("DELETE", _USER, "Remove a user", needs="admin", statuses=(404, 409))
+@route("DELETE", _USER, "Remove a user", needs="admin", statuses=(409,))
 async def remove(call: Call, id: str) -> UserChanged:
     """Remove a user with their sessions, tokens and sign-in links. Workflows and schedules of theirs stay; the response
     lists the schedules that continue. 409: the first admin cannot be removed."""

@@ -57,15 +57,13 @@ async def show_json(call: Call, token: str) -> PublicWait:
     return view_of(PublicWait, wait)
 
 
-@route(
-    "POST", "/resume/{token}", _ANSWER, public=True, body=AnswerRequest, statuses=(401, 403, 409, 422, 429), media=_BOTH
-)
+@route("POST", "/resume/{token}", _ANSWER, public=True, body=AnswerRequest, statuses=(401, 403, 409, 429), media=_BOTH)
 async def answer(call: Call, token: str) -> PublicWait | Response:
     """A form post returns a page, a JSON post returns JSON."""
     return await (_answer_form if call.media_type in FORM_MEDIAS else answer_json)(call, token)
 
 
-@route("POST", "/api/resume/{token}", _ANSWER, public=True, body=AnswerRequest, statuses=(401, 403, 409, 422, 429))
+@route("POST", "/api/resume/{token}", _ANSWER, public=True, body=AnswerRequest, statuses=(401, 403, 409, 429))
 async def answer_json(call: Call, token: str) -> PublicWait:
     """{"action", "fields", "by"}. Where the wait is for certain people, the request needs their credential too: 401 or
     403 without it, and `by` does not count."""
@@ -169,7 +167,7 @@ CALLBACK_HINT = "Send the answer to this URL with POST, as JSON or text. Only th
     body=Any,
     body_bytes=CALLBACK_BYTES_MAX,
     status=202,
-    statuses=(400, 409, 413, 415, 422, 429),
+    statuses=(409, 429),
 )
 async def receive(call: Call, token: str) -> CallbackTaken:
     """Any JSON or text. 202: accepted. 409: answered before; `answered_by` and `answered_at_ms` have details. 422: the

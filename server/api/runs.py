@@ -314,7 +314,6 @@ KEY = Param(
     {"type": "string", "minLength": 1, "maxLength": IDEMPOTENCY_KEY_MAX},
 )
 
-REFUSALS = (409, 413, 415, 422)
 STARTED = (RunAccepted, RunResult)  # the second with ?wait=
 _RUN = {"id": "$response.body#/run"}
 
@@ -349,7 +348,7 @@ def starts(
         audit=audit,
         answer=answer,
         status=202,
-        statuses=(200, 404, *REFUSALS),
+        statuses=(200, 404, 409),
         params=(*params, KEY),
         media=MEDIA,
         links=LINKS,

@@ -91,7 +91,7 @@ async def read(call: Call, id: str) -> ScheduleDetail:
     _ONE,
     "Create or change a schedule",
     needs="editor",
-    statuses=(201, 400, 409, 422),
+    statuses=(201, 409),
     params=(OWN_ID,),
     links=links_to(_ONE, "GET", "POST /enable", "POST /disable", "POST /run", "DELETE"),
 )
@@ -129,7 +129,7 @@ async def run_now(call: Call, id: str) -> Json[RunAccepted]:
     return Json(accepted, 202, {"Location": f"/api/runs/{run}"})
 
 
-@route("GET", "/api/cron", "The next times of a cron expression", needs="viewer", statuses=(400, 422))
+@route("GET", "/api/cron", "The next times of a cron expression", needs="viewer", statuses=(422,))
 async def preview(call: Call, query: CronQuery) -> CronPreview:
     """The next five times of an expression."""
     return CronPreview(query.expr, query.tz, call.engine.schedules.preview(query.expr, query.tz))

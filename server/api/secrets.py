@@ -49,7 +49,7 @@ async def list_all(call: Call) -> SecretList:
     return SecretList(await call.engine.secrets.all())
 
 
-@route("PUT", _ONE, "Set a secret", needs="admin", statuses=(400, 409, 422), always=True)
+@route("PUT", _ONE, "Set a secret", needs="admin", statuses=(409,), always=True)
 async def put(call: Call, name: str, body: SecretSpec) -> SecretView:
     """Set a value, or replace it. Runs read it from their next block call on. 409: the server has an environment value
     of this name."""

@@ -218,7 +218,7 @@ async def env(call: Call) -> EnvNames:
     tag="upkeep",
     needs="admin",
     status=202,
-    statuses=(400, 409, 422),
+    statuses=(409,),
     links=(Link("GET", "/api/upkeep/gc/{id}", {"id": "$response.body#/job/id"}),),
 )
 async def gc(call: Call, body: GcRequest) -> GcAccepted:

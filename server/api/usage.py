@@ -60,7 +60,7 @@ def usage_page(first: str, to: str, by: By, workflow: str | None, found: UsageVi
 route = Routes("usage", RouteSpec)
 
 
-@route("GET", "/api/usage", "Tokens and costs", needs="viewer", statuses=(400,))
+@route("GET", "/api/usage", "Tokens and costs", needs="viewer")
 async def show(call: Call, query: UsageQuery) -> UsagePage:
     """Tokens and costs of the days from `from` to `to`, without `from` of the last 30. What deleted runs used is part
     of it."""

@@ -140,7 +140,7 @@ async def read(call: Call, id: str, key: str) -> Wait:
     return view_of(Wait, *without_links(call.who, [wait]))
 
 
-@route("POST", _ONE, "Answer a wait", needs="viewer", statuses=(409, 422))
+@route("POST", _ONE, "Answer a wait", needs="viewer", statuses=(409,))
 async def answer(call: Call, id: str, key: str, body: AnswerRequest) -> Wait:
     """The answer counts once. A wait for certain people is answered by them alone, any other wait by users with the
     role approver. `by`: by default your own name. 409: it was answered before."""

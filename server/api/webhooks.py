@@ -70,7 +70,7 @@ async def read(call: Call, id: str) -> WebhookDetail:
     _ONE,
     "Create or change a webhook",
     needs="admin",
-    statuses=(201, 400, 409, 422),
+    statuses=(201, 409),
     params=(OWN_ID,),
     links=(
         *links_to(_ONE, "GET", "POST /enable", "POST /disable", "POST /rotate"),
@@ -127,9 +127,7 @@ class ListenRequest(Struct, forbid_unknown_fields=True):
     trigger: str
 
 
-@route(
-    "POST", "/api/drafts/{id}/listen", "Get a test address of a webhook", needs="editor", statuses=(400,), audit=False
-)
+@route("POST", "/api/drafts/{id}/listen", "Get a test address of a webhook", needs="editor", audit=False)
 async def listen(call: Call, id: str, body: ListenRequest) -> DraftAddress:
     """For 10 minutes, requests to `url` run the draft as it is stored then, with the authentication that the webhook
     will have. Nothing is published, and a restart of the server changes nothing."""
@@ -167,7 +165,7 @@ HINT = "Send a POST request to this URL."
     body_bytes=BODY_BYTES_MAX,
     answer=HookStarted,
     status=202,
-    statuses=(200, 400, 401, 409, 410, 413, 422, 429, 502, 503),
+    statuses=(200, 401, 409, 410, 429, 502, 503),
 )
 async def receive(call: Call, id: str) -> Response:
     """202 when the run is stored, or the response of the run. 401: authentication failed. 409: this delivery was

@@ -208,7 +208,7 @@ async def validate(call: Call, query: ValidateQuery) -> Validation:
     needs="editor",
     body=DocumentBody,
     status=201,
-    statuses=(200, 400, 409, 422),
+    statuses=(200, 409),
     links=links_to("/api/workflows/{name}", "GET", "POST /runs"),
 )
 async def save(call: Call, query: SaveQuery) -> Json[SavedWorkflow]:
@@ -264,7 +264,7 @@ async def versions(call: Call, name: str, query: VersionsQuery) -> VersionPage:
     return VersionPage(name, head.version, rows, rows[-1].version if len(rows) == query.limit else None)
 
 
-@route("PUT", "/api/workflows/{name}/active", "Make a version the active one", needs="editor", statuses=(422,))
+@route("PUT", "/api/workflows/{name}/active", "Make a version the active one", needs="editor")
 async def activate(call: Call, name: str, body: ActivateRequest) -> SavedWorkflow:
     """The stored version becomes active, with its schedules and webhooks. Open runs keep their version. `activated` is
     false when it was already active."""
@@ -272,7 +272,7 @@ async def activate(call: Call, name: str, body: ActivateRequest) -> SavedWorkflo
     return await activate(name, body.version, activate_triggers=body.activate_triggers)
 
 
-@route("PUT", "/api/workflows/{name}/folder", "Move a workflow to a folder", needs="editor", statuses=(422,))
+@route("PUT", "/api/workflows/{name}/folder", "Move a workflow to a folder", needs="editor")
 async def put_in_folder(call: Call, name: str, body: FolderRequest) -> WorkflowFolder:
     """Folders order the front page and mean nothing else. A folder is there while a workflow is in it."""
     folder = body.folder.strip()

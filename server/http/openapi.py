@@ -151,7 +151,7 @@ def _successes(spec: RouteSpec) -> list[int]:
 
 
 def _refusals(spec: RouteSpec) -> set[int]:
-    """The errors that the route names, and those that follow from its token, parameters or body."""
+    """The errors that the route names, and those that follow from its token, parameters, body or path."""
     found = {status for status in spec.statuses if status >= 400}
     if not spec.public:
         found |= {401, 403}
@@ -159,6 +159,8 @@ def _refusals(spec: RouteSpec) -> set[int]:
         found.add(400)
     if spec.method != "GET":
         found.add(415)
+    if "{" in spec.path and not spec.always:
+        found.add(404)
     if spec.takes is not None:
         found |= {408, 413}
     if spec.body is not None:

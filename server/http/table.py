@@ -174,8 +174,8 @@ class RouteSpec(Struct, frozen=True):
     query     struct of the query parameters, see server/http/request.py
     given     the names of the handler's parameters
     status    the usual code; 405 for a method that is there only to be refused with a hint of its own
-    statuses  the codes besides the first that the route answers on purpose; 404 goes with a path that names
-              something, and server/http/openapi.py adds those that go with a token, a body or parameters
+    statuses  the codes besides the first that the route answers on purpose; server/http/openapi.py adds those that
+              go with a token, a body, parameters or a path that names something
     always    there is an answer for each name in the path: it makes what is not there, or the answer is empty
     empty     the 2xx codes that have no body
     media     media types of the 2xx body, the usual one first
@@ -246,11 +246,9 @@ def _derived(spec: RouteSpec) -> RouteSpec:
     answers, given = _bodies(hints.pop("return")), tuple(hints)[1:]
     unknown = [name for name in given if name not in ("query", "body") and f"{{{name}}}" not in spec.path]
     assert not unknown, f"{spec.method} {spec.path} has no {unknown}"
-    names_it = "{" in spec.path and spec.documented and not spec.always
     return replace(
         spec,
         given=given,
-        statuses=(*spec.statuses, 404) if names_it else spec.statuses,
         body=hints.get("body", spec.body),
         query=hints.get("query", spec.query),
         answer=spec.answer if not answers else answers[0] if len(answers) == 1 else answers,
