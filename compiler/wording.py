@@ -83,14 +83,14 @@ def is_blank(value: Any) -> bool:
 
 
 def place(schema: Mapping[str, Any], path: Sequence[str | int]) -> tuple[str, bool]:
-    """Return the form's name for the param, such as `Cases, item 2, Id`, and whether it is required there."""
+    """Return the form's name for the param, such as `Id of case 2`, and whether it is required there."""
     names: list[str] = []
     required = False
     options: list[Any] = [schema]
     for part in path:
         options = [inner for option in options for inner in _alternatives(option)]
         if isinstance(part, int):
-            names.append(f"item {part + 1}")
+            names[-1:] = [f"{_one_of(names[-1])} {part + 1}" if names else f"item {part + 1}"]
             options = [option.get("items") for option in options]
             continue
         holders = [option for option in options if part in option.get("properties", ())]
@@ -99,7 +99,21 @@ def place(schema: Mapping[str, Any], path: Sequence[str | int]) -> tuple[str, bo
         options = [holder["properties"][part] for holder in holders] or [
             option.get("additionalProperties") for option in options
         ]
-    return ", ".join(names), required
+    *around, last = names or [""]
+    return " of ".join([last, *map(_inside, reversed(around))]), required
+
+
+def _one_of(title: str) -> str:
+    """Return the singular of the name of a list: `Case` of `Cases`; a name that is no plural gets `item`."""
+    for end, one in (("ies", "y"), ("ches", "ch"), ("shes", "sh"), ("xes", "x"), ("s", "")):
+        if title.endswith(end) and not title.endswith("ss"):
+            return title.removesuffix(end) + one
+    return f"{title}, item"
+
+
+def _inside(title: str) -> str:
+    """Return the name inside of a sentence: `tool 1`; of a group of fields, which may begin with a verb, in quotes."""
+    return title[:1].lower() + title[1:] if title[-1:].isdecimal() else f'"{title}"'
 
 
 def closest_errors(error: ValidationError) -> Iterator[ValidationError]:

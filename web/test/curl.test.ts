@@ -34,10 +34,19 @@ test('data makes it a POST of a form, -G a query, -u a header', () => {
 test('a connection is offered to the hosts that it is for', () => {
   const auth = { kind: 'bearer', title: 'Bot token', name: 'Authorization', prefix: '', host: 'slack.com' } as const
   assert.equal(hostOf({}, auth), 'slack.com')
-  assert.equal(hostOf({ base_url: 'http://127.0.0.1:9/x' }, auth), '127.0.0.1')
+  assert.equal(hostOf({ base_url: 'http://127.0.0.1:9/x' }, auth), 'http://127.0.0.1:9')
+  assert.equal(hostOf({ url: 'http://127.0.0.1/x' }, auth), 'http://127.0.0.1:80')
+  assert.equal(hostOf({ url: 'https://api.example.com:443/x' }, auth), 'api.example.com')
+  assert.equal(hostOf({ server: 'smtp.example.com:587' }, undefined), 'smtp.example.com:587')
   assert.equal(hostOf({ url: 'https://api.example.com/<start.id>' }, undefined), 'api.example.com')
   assert.equal(hostOf({ url: '<start.url>' }, undefined), null)
   assert.ok(fits(['*.example.com:443'], 'api.example.com') && !fits(['*.example.com'], 'example.com'))
+  assert.ok(
+    fits(['http://127.0.0.1:9'], 'http://127.0.0.1:9') && fits(['smtp.example.com:587'], 'smtp.example.com:587'),
+  )
+  // A host without a port is HTTPS on port 443.
+  for (const hosts of [['127.0.0.1'], ['127.0.0.1:9'], ['http://127.0.0.1:10']])
+    assert.ok(!fits(hosts, 'http://127.0.0.1:9'))
   const all = [
     { name: 'local', hosts: ['127.0.0.1'] },
     { name: 'slack', hosts: ['slack.com'] },

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from compiler.wording import place
 from tests.unit.compiler.support import block, compiled, only
 
 
@@ -37,3 +38,22 @@ def test_settings(settings: dict[str, Any], pointer: str, words: str) -> None:
 def test_blocks() -> None:
     assert only(compiled({"a": {"name": "no type"}}), "field_invalid").message == "a needs the field type."
     assert only(compiled({"a": 7}), "field_invalid").message == "a must be an object, not a whole number."
+
+
+@pytest.mark.parametrize(
+    ("path", "name"),
+    [
+        (["tools", 0, "name"], "Name of tool 1"),
+        (["tools", 1, "mcp", "url"], 'URL of "MCP server" of tool 2'),
+        (["to", 1], "Recipient, item 2"),
+        (["branches", 2], "Branch 3"),
+        (["queries", 0], "Query 1"),
+        ([], ""),
+    ],
+)
+def test_a_place_is_named_as_the_form_shows_it(path: list[str | int], name: str) -> None:
+    mcp = {"type": "object", "title": "MCP server", "properties": {"url": {"title": "URL"}}}
+    tool = {"type": "object", "properties": {"name": {"title": "Name"}, "mcp": mcp}}
+    lists = {"tools": "Tools", "to": "Recipient", "branches": "Branches", "queries": "Queries"}
+    schema = {"properties": {key: {"type": "array", "title": title, "items": tool} for key, title in lists.items()}}
+    assert place(schema, path)[0] == name

@@ -4,6 +4,7 @@ import type { Diagnostic } from '../api/schemas'
 import type { Document } from '../api/types'
 import { absoluteAt, indexOf, nameOf, type Specs } from '../document/document'
 import { showFindings } from '../state/calm'
+import { singular } from '../ui/words'
 import { sizeOf } from '../geometry/size'
 import { select, uiStore } from '../state/ui'
 import { lookAt, markFound } from './view'
@@ -37,7 +38,7 @@ export function placeOfFinding(doc: Document, finding: Diagnostic, specs: Specs)
     return {
       block,
       edge: null,
-      words: [nameOf(doc, block), field && `${field}${number === undefined ? '' : ` ${Number(number) + 1}`}`]
+      words: [nameOf(doc, block), field && (number === undefined ? field : `${singular(field)} ${Number(number) + 1}`)]
         .filter(Boolean)
         .join(', '),
     }

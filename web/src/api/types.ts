@@ -129,7 +129,7 @@ export interface JsonSchema {
   format?: string
   oneOf?: JsonSchema[]
   anyOf?: JsonSchema[]
-  'x-weft'?: 'expression' | 'code' | 'literal'
+  'x-weft'?: 'expression' | 'code' | 'secret' | 'literal'
   'x-ui'?: UiHint
   /** Labels of the values of `enum`. */
   'x-titles'?: Record<string, string>

@@ -1,6 +1,6 @@
 // Connections: what there is, never a credential; sign-in at their providers. All raise ApiError.
 
-import type { ConnectionSpec, SignInAnswer } from '../api/schemas'
+import type { ConnectionAsked, ConnectionSpec, SignInAnswer } from '../api/schemas'
 import * as is from '../api/checks'
 import { answer, anything } from './answers'
 import { enc, get, send } from './http'
@@ -12,6 +12,9 @@ export const connections = {
   put: (name: string, spec: ConnectionSpec) => send('PUT', at(name), anything, spec),
   uses: async (name: string) => (await get(`${at(name)}/uses`, answer(is.ConnectionUses))).used_by,
   delete: (name: string) => send('DELETE', at(name), anything),
+  /** Its service answers who one is. `connection` of `asked`: settings that are not stored yet. */
+  test: (name: string, asked: Partial<ConnectionAsked>) =>
+    send('POST', `${at(name)}/test`, answer(is.ConnectionTest), asked),
   /** The address at which a person signs in. */
   connect: (name: string) => send('POST', `${at(name)}/connect`, answer(is.SignIn)),
   /** What the provider gave when it sent the browser back. */

@@ -17,7 +17,7 @@ import { closeDraft, docStore, openDraft } from '../state/doc'
 import { api, type RunQuery } from '../net/api'
 import type { RunSummary } from '../api/schemas'
 import { closeRun, openRun, runStore } from '../state/live'
-import { NOTHING, setPanels, uiStore, type View } from '../state/ui'
+import { NOTHING, select, setPanels, uiStore, type View } from '../state/ui'
 import { Button } from '../ui/Button'
 import { EmptyState } from '../ui/EmptyState'
 import { Splitter } from '../ui/Splitter'
@@ -58,6 +58,7 @@ export default function Editor({ id }: { id: string }): ReactElement {
   }, [id, turn])
   useTitle()
   useViewInQuery()
+  useBlockInQuery(open)
   const small = useWidthBelow(900)
   const phone = useWidthBelow(600)
   const refused = useReadOnly() !== null
@@ -296,6 +297,16 @@ function useTitle(): void {
       document.title = 'weft'
     }
   }, [name])
+}
+
+/** `?block=` chooses a block: back from a sign-in that began in one of its fields. */
+function useBlockInQuery(open: boolean): void {
+  useEffect(() => {
+    const block = new URLSearchParams(location.search).get('block')
+    if (!open || block === null) return
+    if (docStore.getState().doc.blocks[block]) select({ blocks: [block] })
+    setQuery({ block: null })
+  }, [open])
 }
 
 /** `?view=json` opens as JSON; changing the view changes the address. */

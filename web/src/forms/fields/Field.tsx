@@ -16,7 +16,7 @@ import { ConnectionField } from './ConnectionField'
 import { GroupField } from './GroupField'
 import { ItemsField } from './ItemsField'
 import { JsonText, ValueField } from './JsonText'
-import { hintOf, isReferenceText, kindOf, type Kind } from './kind'
+import { hintOf, isCredential, isReferenceText, kindOf, type Kind } from './kind'
 import { ModelField } from './ModelField'
 import { PairsField } from './PairsField'
 import { InputsField, SchemaField } from './PropertiesField'
@@ -188,7 +188,17 @@ function Expression({ type, label, value, onChange, ids, path, hint, schema }: C
 }
 
 /** Text and long text. A value of another type is shown as JSON and becomes text when it is edited. */
-function Text({ kind, value, onChange, ids, path, hint, schema }: ControlProps & { kind: Kind }): ReactElement {
+function Text({
+  kind,
+  name,
+  label,
+  value,
+  onChange,
+  ids,
+  path,
+  hint,
+  schema,
+}: ControlProps & { kind: Kind }): ReactElement {
   return (
     <ReferenceField
       id={ids.control}
@@ -197,6 +207,8 @@ function Text({ kind, value, onChange, ids, path, hint, schema }: ControlProps &
       invalid={ids.invalid}
       value={textOf(value)}
       onChange={(next) => onChange(next === '' ? undefined : next)}
+      secret={isCredential(name, schema)}
+      {...(isCredential(name, schema) ? { label } : {})}
       multiline={kind === 'long'}
       rows={kind === 'long' ? (hint.rows ?? schema['x-rows'] ?? 3) : 1}
       placeholder={hint.placeholder ?? placeholderOf(schema)}

@@ -7,6 +7,7 @@ import type { ControlProps } from './control'
 import { ReferenceField } from './ReferenceField'
 import { AddRow, focusField, RowTools } from './rows'
 import { readJson } from './JsonText'
+import { isCredential } from './kind'
 import { useFieldScope } from './scope'
 
 interface Row {
@@ -14,7 +15,7 @@ interface Row {
   value: Json
 }
 
-export function PairsField({ value, onChange, path, label }: ControlProps): ReactElement {
+export function PairsField({ value, onChange, path, label, schema }: ControlProps): ReactElement {
   const { readonly } = useFieldScope()
   // Rows may have no key yet, or the same one twice: the document has only those that count.
   const [typed, setTyped] = useState<Row[] | null>(null)
@@ -52,6 +53,7 @@ export function PairsField({ value, onChange, path, label }: ControlProps): Reac
               testId={`field-${path}.${i}.value`}
               value={typeof row.value === 'string' ? row.value : JSON.stringify(row.value)}
               placeholder="Value"
+              secret={isCredential(row.key, schema)}
               onChange={(text) => patch(i, { value: typeof row.value === 'string' ? text : retyped(text) })}
             />
             <RowTools

@@ -6,6 +6,7 @@ import type { Json } from '../../api/schemas'
 import { complete, typedAt, type Option } from '../../refs/complete'
 import { Icon } from '../../ui/icons'
 import { checkRefs, type Mark } from './check'
+import { isOpenSecret } from './kind'
 import { PreviewLine, useValues } from './PreviewLine'
 import { brief, groupsOf, RefMenu } from './RefMenu'
 import { lastValue, useFieldScope } from './scope'
@@ -33,6 +34,8 @@ export interface ReferenceFieldProps {
   preview?: boolean
   /** A button opens what can be read. */
   pick?: boolean
+  /** It signs in to a service: what is typed is covered, but for references. */
+  secret?: boolean
 }
 
 interface Typing {
@@ -47,6 +50,8 @@ export function ReferenceField(props: ReferenceFieldProps): ReactElement {
   const { doc, block, specs, env, readonly } = scope
   const [typing, setTyping] = useState<Typing | null>(null)
   const [active, setActive] = useState(0)
+  const [shown, setShown] = useState(false)
+  const open = props.secret === true && isOpenSecret(value)
   const area = useRef<HTMLTextAreaElement>(null)
   const paint = useRef<HTMLDivElement>(null)
   const caretNext = useRef<number | null>(null)
@@ -140,7 +145,8 @@ export function ReferenceField(props: ReferenceFieldProps): ReactElement {
   return (
     <div className="ref">
       <div
-        className={`ref__box${props.mono ? ' ref__box--mono' : ''}${props.pick ? ' ref__box--pick' : ''}`}
+        className={`ref__box${props.mono ? ' ref__box--mono' : ''}${props.pick || open ? ' ref__box--pick' : ''}`}
+        data-covered={(open && !shown) || undefined}
         data-readonly={readonly || undefined}
         style={{ minHeight: 32 + ((props.rows ?? 1) - 1) * 18 }}
       >
@@ -182,7 +188,17 @@ export function ReferenceField(props: ReferenceFieldProps): ReactElement {
             look(text, event.target.selectionStart)
           }}
         />
-        {props.pick && reader && !readonly ? (
+        {open ? (
+          <button
+            type="button"
+            className="ref__pick"
+            aria-label={`${shown ? 'Hide' : 'Show'} ${props.label ?? 'the value'}`}
+            title={shown ? 'Hide' : 'Show'}
+            onClick={() => setShown(!shown)}
+          >
+            <Icon name={shown ? 'eye_off' : 'eye'} size={14} />
+          </button>
+        ) : props.pick && reader && !readonly ? (
           <button
             type="button"
             className="ref__pick"
@@ -211,6 +227,12 @@ export function ReferenceField(props: ReferenceFieldProps): ReactElement {
           onChoose={(option) => choose(option, false)}
           onInto={(option) => choose(option, true)}
         />
+      ) : null}
+      {open ? (
+        <p className="ref__open">
+          It would be stored in the workflow as it is typed. Make a connection, or store a secret and write{' '}
+          <code>{'${NAME}'}</code>.
+        </p>
       ) : null}
       {wrong ? (
         <Wrong

@@ -37,6 +37,11 @@ export interface ServiceAuth {
   name: string
   prefix: string
   host: string
+  /** The connector, if it has a sign-in check. */
+  service?: string
+  /** The well-known OAuth provider whose tokens it takes, with what the block needs of it. */
+  provider?: string
+  scopes?: string
 }
 
 /** `x-ui` as the server gives it. `options`: of a select, from the other params. `inside`: the text is read inside the loop. */
@@ -70,6 +75,21 @@ const WIDGETS: Record<string, Kind> = {
   fields: 'group',
   tool_server: 'tool_server',
   workflow: 'workflow',
+}
+
+/** Names of params and headers whose value signs in: it is covered when it is typed into the document. */
+const CREDENTIAL = /^(proxy-)?authorization$|^(set-)?cookie$|credential|password|(^|[-_])(token|secret)$|api[-_]?key/i
+
+export const isCredential = (name: string, schema: JsonSchema): boolean =>
+  schema['x-weft'] === 'secret' && CREDENTIAL.test(name)
+
+/** The text would be a credential itself, in the document for all who read it: more than references and the name of a scheme. */
+export function isOpenSecret(text: string): boolean {
+  const own = text
+    .replace(/\$\{[^}]*\}|<[^<>]*>/g, '')
+    .replace(/(\$\{?[A-Za-z0-9_]*|<[^<>]*)$/, '')
+    .replace(/^\s*(Bearer|Basic|Bot|Token|Key|ApiKey)\b/i, '')
+  return own.trim() !== ''
 }
 
 const idsOf = (list: Json | undefined): string[] =>

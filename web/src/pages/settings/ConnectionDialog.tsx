@@ -3,7 +3,9 @@
 import { useEffect, useState, type ReactElement } from 'react'
 import type { ConnectionSpec, ConnectionView, KnownProvider } from '../../api/schemas'
 import type { FieldIds } from '../../forms/fields/FieldShell'
+import { TestButton, TestLine, useTester } from '../../forms/fields/ConnectionTest'
 import { connections } from '../../net/connections'
+import { SecretInput } from '../../ui/SecretInput'
 import { toast } from '../../ui/Toast'
 import { EditDialog, type Refusal } from './EditDialog'
 import { CodeInput, Part } from './form'
@@ -24,7 +26,16 @@ const SECRETS: Record<Kind, string> = {
   basic: 'Password',
   bearer: 'Token',
 }
-type Text = 'username' | 'authorize_url' | 'token_url' | 'client_id' | 'scopes' | 'issuer' | 'prefix' | 'name'
+type Text =
+  | 'username'
+  | 'authorize_url'
+  | 'token_url'
+  | 'client_id'
+  | 'scopes'
+  | 'issuer'
+  | 'prefix'
+  | 'name'
+  | 'check_url'
 const TEXTS: Record<Kind, readonly Text[]> = {
   oauth2_code: ['authorize_url', 'token_url', 'client_id', 'scopes', 'issuer'],
   oauth2_client: ['token_url', 'client_id', 'scopes'],
@@ -40,6 +51,11 @@ const LABELS: Record<Text, { label: string; about?: string; optional?: boolean }
   scopes: { label: 'Scopes', about: 'With spaces between', optional: true },
   issuer: { label: 'Issuer', about: 'Who the provider says it is in its answer, if it does', optional: true },
   name: { label: 'Name of the header or parameter', about: 'Such as Authorization or X-Api-Key' },
+  check_url: {
+    label: 'Address to check',
+    about: 'What a test requests, if no service on the hosts has a sign-in check: it answers only with the credential',
+    optional: true,
+  },
   prefix: { label: 'In front of the key', about: 'Such as Token, with a space behind it', optional: true },
 }
 const FIELDS = [
@@ -114,28 +130,25 @@ export function ConnectionDialog({
           : hosts.trim()
             ? null
             : 'Enter the hosts.'))
-  const send = async (): Promise<void> => {
+  const specNow = (): ConnectionSpec => {
     const named = Object.fromEntries(
       TEXTS[kind].map((name) => [name, name === 'prefix' ? textOf(name) : textOf(name).trim()]),
     ) as Partial<ConnectionSpec>
     const own = kind === 'api_key' ? { where } : kind === 'oauth2_code' ? { pkce, parameters: pairsOf(parameters) } : {}
     const auth = isOAuth ? { client_auth: clientAuth } : {}
-    const spec: ConnectionSpec = {
-      kind,
-      secret,
-      hosts: hosts.split(/[\s,]+/).filter(Boolean),
-      ...named,
-      ...own,
-      ...auth,
-    }
-    await connections.put(id.trim(), spec)
+    const listed = hosts.split(/[\s,]+/).filter(Boolean)
+    return { kind, secret, hosts: listed, check_url: textOf('check_url').trim(), ...named, ...own, ...auth }
+  }
+  const tester = useTester(id.trim() || 'new', { connection: specNow() })
+  const send = async (): Promise<void> => {
+    await connections.put(id.trim(), specNow())
     onDone()
     toast(`Stored the connection ${id.trim()}`, 'ok')
   }
   const area = (ids: FieldIds, name: string, value: string, set: (value: string) => void, rows = 2): ReactElement => (
     <textarea
       id={ids.control}
-      className={name === 'secret' ? 'mono secrets__value' : 'mono'}
+      className="mono"
       data-testid={`connection-${name}`}
       rows={rows}
       autoComplete="off"
@@ -238,7 +251,15 @@ export function ConnectionDialog({
                 : 'At least 8 characters. It cannot be shown again.'
             }
           >
-            {(ids) => area(ids, 'secret', secret, setSecret)}
+            {(ids) => (
+              <SecretInput
+                ids={ids}
+                testId="connection-secret"
+                what={SECRETS[kind].toLowerCase()}
+                value={secret}
+                onChange={setSecret}
+              />
+            )}
           </Part>
           {isOAuth ? (
             <Part name="client_auth" label="Client secret is sent in" needed found={found}>
@@ -289,6 +310,17 @@ export function ConnectionDialog({
           >
             {(ids) => area(ids, 'hosts', hosts, setHosts)}
           </Part>
+          {part('check_url', found)}
+          {isOAuth ? (
+            <p className="quiet">
+              It can be tested when it is stored{kind === 'oauth2_code' ? ' and signed in to' : ''}.
+            </p>
+          ) : (
+            <div className="connections__test">
+              <TestButton tester={tester} why={why} testId="connection-test" />
+              <TestLine tester={tester} />
+            </div>
+          )}
         </>
       )}
     </EditDialog>

@@ -1,7 +1,9 @@
 // Connections: credentials that blocks pick from a list. Admins add them and sign in to their providers; no value is ever shown.
 
 import { useEffect, useState, type ReactElement } from 'react'
-import type { ConnectionView } from '../../api/schemas'
+import type { ConnectionView, SignInAnswer } from '../../api/schemas'
+import { TestButton, TestSteps, toneOfTest, useTester, wordsOfTest } from '../../forms/fields/ConnectionTest'
+import { endSignIn } from '../../forms/fields/signIn'
 import { connections } from '../../net/connections'
 import { Ago } from '../../ui/Ago'
 import { Button } from '../../ui/Button'
@@ -9,6 +11,7 @@ import { EmptyState } from '../../ui/EmptyState'
 import { Icon, iconOf } from '../../ui/icons'
 import { navigate } from '../../ui/navigation'
 import { toast } from '../../ui/Toast'
+import { useMayNot } from '../../ui/rights'
 import { useData } from '../../ui/useData'
 import { whoOf } from '../../ui/words'
 import { ListState, Stale } from '../parts'
@@ -34,19 +37,23 @@ export function Connections({ isAdmin }: { isAdmin: boolean }): ReactElement {
   const stored = useData(connections.list, [])
   const [shown, setShown] = useState<Shown | null>(null)
   const [wrong, setWrong] = useState<string | null>(null)
+  const [closed, setClosed] = useState<string | null>(null)
   const close = (): void => setShown(null)
   const { reload } = stored
   useEffect(() => {
+    if (closed !== null && !wrong) window.close() // a browser that keeps the window open shows what it is about
+  }, [closed, wrong])
+  useEffect(() => {
     const answer = answerOfProvider()
     if (!isAdmin || answer === null) return
-    navigate('/settings', { replace: true })
-    connections.connected(answer).then(
-      (made) => {
-        toast(`Signed in to ${made.name}`, 'ok')
-        reload()
-      },
-      (error: unknown) => setWrong(refusalOf(error).message),
-    )
+    navigate('/settings?page=connections', { replace: true })
+    void end(answer).then(({ name, error, next }) => {
+      if (next === 'close') setClosed(name)
+      else if (next) navigate(next.to, { replace: true })
+      else if (!error) reload()
+      if (error) setWrong(error)
+      else toast(`Signed in to ${name}`, 'ok')
+    })
   }, [isAdmin, reload])
   const connect = async (name: string): Promise<void> => {
     try {
@@ -63,6 +70,14 @@ export function Connections({ isAdmin }: { isAdmin: boolean }): ReactElement {
     </Button>
   )
   const others = (stored.value?.providers ?? []).filter((one) => !all.some((each) => each.name === one.id))
+  if (closed !== null)
+    return (
+      <section aria-label="Sign-in" data-testid="signed-in">
+        <EmptyState icon="link" title={wrong ? `${closed} is not signed in` : `Signed in to ${closed}`}>
+          <p role="status">{wrong ?? 'The workflow is in the other window.'} You can close this one.</p>
+        </EmptyState>
+      </section>
+    )
   return (
     <section aria-labelledby="set-connections" data-testid="connections" id="connections">
       <div className="settings__head">
@@ -151,7 +166,12 @@ interface RowProps {
 function Row({ connection, isAdmin, onConnect, onEdit, onDelete }: RowProps): ReactElement {
   const { name, kind, provider, state, problem, hosts, last_used_at_ms: used } = connection
   const [open, setOpen] = useState(false)
+  const tester = useTester(name, {})
+  const mayNotTest = useMayNot('editor')
+  const { found } = tester
   const ready = state === 'ready'
+  const tone = found ? toneOfTest(found) : !ready ? 'err' : used === null ? 'quiet' : 'ok'
+  const icon = tone === 'quiet' ? null : tone === 'ok' ? 'succeeded' : 'failed'
   return (
     <li className="conn" data-testid={`connection-${name}`} data-open={open || undefined}>
       <div className="conn__row">
@@ -165,9 +185,15 @@ function Row({ connection, isAdmin, onConnect, onEdit, onDelete }: RowProps): Re
             {provider ? `, ${provider}` : ''}, {hosts.join(', ')}
           </span>
         </span>
-        <span className="conn__state" data-tone={ready ? (used === null ? 'quiet' : 'ok') : 'err'}>
-          {ready && used === null ? null : <Icon name={ready ? 'succeeded' : 'failed'} size={12} />}
-          {ready ? (
+        <span className="conn__state" data-testid={`connection-state-${name}`} data-tone={tone}>
+          {icon ? <Icon name={icon} size={12} /> : null}
+          {found ? (
+            found.result ? (
+              wordsOfTest(found)
+            ) : (
+              'Test failed'
+            )
+          ) : ready ? (
             used === null ? (
               'Never used'
             ) : (
@@ -180,6 +206,9 @@ function Row({ connection, isAdmin, onConnect, onEdit, onDelete }: RowProps): Re
           )}
         </span>
         <span className="conn__acts">
+          {ready ? (
+            <TestButton tester={tester} why={mayNotTest} testId={`test-${name}`} onPress={() => setOpen(true)} />
+          ) : null}
           {isAdmin ? (
             <>
               {kind === 'oauth2_code' ? (
@@ -221,11 +250,41 @@ function Row({ connection, isAdmin, onConnect, onEdit, onDelete }: RowProps): Re
               </dd>
             </div>
           </dl>
-          <div>{isAdmin ? <Uses name={name} /> : null}</div>
+          <div>
+            <div className="conn__test">
+              <b>Test</b>
+              <span className="label mono">{connection.check}</span>
+            </div>
+            {found || tester.busy ? (
+              <TestSteps tester={tester} />
+            ) : connection.check ? (
+              <p className="quiet">Not tested since this page was opened.</p>
+            ) : (
+              <p className="quiet">
+                No service on its hosts has a sign-in check. Replace it with an address to check, or test it in the
+                block of a service.
+              </p>
+            )}
+            {isAdmin ? <Uses name={name} /> : null}
+          </div>
         </div>
       ) : null}
     </li>
   )
+}
+
+/** End a sign-in, and say so to the page in which it began. */
+async function end(
+  answer: SignInAnswer,
+): Promise<{ name: string; error: string | null; next: Awaited<ReturnType<typeof endSignIn>> }> {
+  const name = answer.state.split('.')[0]!
+  let error: string | null = null
+  try {
+    await connections.connected(answer)
+  } catch (refused) {
+    error = refusalOf(refused).message
+  }
+  return { name, error, next: await endSignIn(name, error ?? '') }
 }
 
 /** What stands in the address when a provider has sent the browser back. */

@@ -6,6 +6,7 @@ import { secrets } from '../../net/secrets'
 import type { FieldIds } from '../../forms/fields/FieldShell'
 import { Ago } from '../../ui/Ago'
 import { Button } from '../../ui/Button'
+import { SecretInput } from '../../ui/SecretInput'
 import { toast } from '../../ui/Toast'
 import { useData } from '../../ui/useData'
 import { DeleteDialog } from './DeleteDialog'
@@ -163,20 +164,7 @@ function SecretDialog({ secret, names, onDone, onClose }: SecretDialogProps): Re
             found={found}
             about="At least 8 characters. It cannot be shown again."
           >
-            {(ids) => (
-              <textarea
-                id={ids.control}
-                className="mono secrets__value"
-                data-testid="secret-value"
-                rows={2}
-                autoComplete="off"
-                spellCheck={false}
-                aria-invalid={ids.invalid || undefined}
-                aria-describedby={ids.describedBy}
-                value={value}
-                onChange={(event) => setValue(event.target.value)}
-              />
-            )}
+            {(ids) => <SecretInput ids={ids} testId="secret-value" what="value" value={value} onChange={setValue} />}
           </Part>
           <Part
             name="hosts"
