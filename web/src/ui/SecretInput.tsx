@@ -43,13 +43,7 @@ export function SecretInput({ ids, testId, what, value, onChange }: SecretInputP
           }}
         />
       )}
-      <Button
-        kind="bare"
-        icon={shown ? 'eye_off' : 'eye'}
-        iconOnly
-        data-testid={`${testId}-show`}
-        onClick={() => setShown(!shown)}
-      >
+      <Button kind="bare" icon="eye" iconOnly data-testid={`${testId}-show`} onClick={() => setShown(!shown)}>
         {`${shown ? 'Hide' : 'Show'} ${what}`}
       </Button>
     </div>

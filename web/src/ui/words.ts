@@ -21,13 +21,7 @@ export function fieldWords(path: string, numbered = true): string {
 }
 
 /** `Cases` -> `Case`: the name of one thing in a list, as the server's messages have it. */
-export const singular = (title: string): string =>
-  /ss$/.test(title)
-    ? title
-    : title
-        .replace(/ies$/, 'y')
-        .replace(/(ch|sh|x)es$/, '$1')
-        .replace(/s$/, '')
+export const singular = (title: string): string => title.replace(/(?<=ch|sh|x)es$|(?<!s)s$/, '')
 
 /** A message below a field: begins with a capital letter and ends with a full stop, wherever it comes from. */
 export function sentence(text: string): string {

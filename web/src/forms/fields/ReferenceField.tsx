@@ -196,7 +196,7 @@ export function ReferenceField(props: ReferenceFieldProps): ReactElement {
             title={shown ? 'Hide' : 'Show'}
             onClick={() => setShown(!shown)}
           >
-            <Icon name={shown ? 'eye_off' : 'eye'} size={14} />
+            <Icon name="eye" size={14} />
           </button>
         ) : props.pick && reader && !readonly ? (
           <button
