@@ -4,7 +4,6 @@ import type { Diagnostic } from '../api/schemas'
 import type { Document } from '../api/types'
 import { absoluteAt, indexOf, nameOf, type Specs } from '../document/document'
 import { showFindings } from '../state/calm'
-import { singular } from '../ui/words'
 import { sizeOf } from '../geometry/size'
 import { select, uiStore } from '../state/ui'
 import { lookAt, markFound } from './view'
@@ -45,6 +44,9 @@ export function placeOfFinding(doc: Document, finding: Diagnostic, specs: Specs)
   }
   return { block: null, edge: null, words: area ? ['Workflow', area, key].filter(Boolean).join(', ') : 'Workflow' }
 }
+
+/** `Cases` -> `Case`: the name of one thing in a list, as the server's messages have it. */
+const singular = (title: string): string => title.replace(/(?<=ch|sh|x)es$|(?<!s)s$/, '')
 
 /** Show what a finding is about: select it, open its settings, and put the focus into the field. */
 export function goToFinding(doc: Document, finding: Diagnostic, specs: Specs): void {

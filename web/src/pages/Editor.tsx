@@ -302,9 +302,9 @@ function useTitle(): void {
 /** `?block=` chooses a block: back from a sign-in that began in one of its fields. */
 function useBlockInQuery(open: boolean): void {
   useEffect(() => {
-    const block = new URLSearchParams(location.search).get('block')
-    if (!open || block === null) return
-    if (docStore.getState().doc.blocks[block]) select({ blocks: [block] })
+    const block = open && new URLSearchParams(location.search).get('block')
+    if (!block) return
+    select({ blocks: [block] })
     setQuery({ block: null })
   }, [open])
 }

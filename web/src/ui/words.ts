@@ -20,9 +20,6 @@ export function fieldWords(path: string, numbered = true): string {
   return wordsOf((parts.length > 1 ? parts.filter((part) => part !== 'params') : parts).join(', '))
 }
 
-/** `Cases` -> `Case`: the name of one thing in a list, as the server's messages have it. */
-export const singular = (title: string): string => title.replace(/(?<=ch|sh|x)es$|(?<!s)s$/, '')
-
 /** A message below a field: begins with a capital letter and ends with a full stop, wherever it comes from. */
 export function sentence(text: string): string {
   const plain = text.trim()
