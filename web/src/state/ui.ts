@@ -36,7 +36,7 @@ export interface UiState {
   /** Which overlay is open. */
   /** The block whose sheet lies over the canvas. */
   sheet: string | null
-  overlay: 'palette' | 'shortcuts' | 'run' | 'find' | 'version' | 'diff' | 'tests' | null
+  overlay: 'palette' | 'shortcuts' | 'run' | 'find' | 'evaluate' | 'version' | 'diff' | 'tests' | null
   minimap: boolean
   /** The panel that tries the draft is open. */
   playground: boolean

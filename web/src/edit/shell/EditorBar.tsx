@@ -146,6 +146,12 @@ function More({
       onSelect: () => void import('../../watch/run/useKept').then((found) => found.keepShown()),
     },
     { label: 'Show tests', icon: 'succeeded', onSelect: () => uiStore.setState({ overlay: 'tests' }) },
+    {
+      label: 'Evaluate prompts and models',
+      icon: 'evaluator',
+      why: mayNot,
+      onSelect: () => uiStore.setState({ overlay: 'evaluate' }),
+    },
     'line',
     item('undo', 'Undo', 'undo', readonly || !undos ? 'Nothing to undo' : null),
     item('redo', 'Redo', 'redo', readonly || !redos ? 'Nothing to redo' : null),

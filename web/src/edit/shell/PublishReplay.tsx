@@ -7,6 +7,7 @@ import type { Document } from '../../api/types'
 import { nameOf } from '../../document/document'
 import { dropKept, play, type Which } from '../../net/backtests'
 import { backtestStore, playAgain } from '../../state/backtest'
+import { uiStore } from '../../state/ui'
 import { countsOf, namesOf, pairOf, RESULTS, type Result } from '../../run/replays'
 import { Ago } from '../../ui/Ago'
 import { Button } from '../../ui/Button'
@@ -130,6 +131,15 @@ export default function PublishReplay({
               <span className="replay__kept" data-testid="replay-kept">
                 of {runsKept.length} kept as tests: {countsOf(runsKept).same} same
               </span>
+            ) : null}
+            {counts.would_call ? (
+              <Button
+                kind="bare"
+                data-testid="replay-evaluate"
+                onClick={() => uiStore.setState({ overlay: 'evaluate' })}
+              >
+                Call models and compare
+              </Button>
             ) : null}
           </div>
           {listed.length ? (

@@ -16,6 +16,7 @@ import { chooseFile, exportJson } from '../../actions/files'
 
 // Fetched when they are opened.
 const DiffDialog = lazy(() => import('./DiffDialog'))
+const EvaluateDialog = lazy(() => import('../evaluate/EvaluateDialog'))
 const PublishDialog = lazy(() => import('./PublishDialog'))
 
 const LISTED = 8
@@ -26,6 +27,7 @@ export function VersionMenu(): ReactElement {
   const name = useStore(docStore, (s) => s.baseName ?? s.doc.name ?? '')
   const comparing = useStore(uiStore, (s) => s.overlay === 'diff')
   const publishing = useStore(uiStore, (s) => s.overlay === 'version')
+  const evaluating = useStore(uiStore, (s) => s.overlay === 'evaluate')
   const stored = useData(async () => (base === null ? null : await api.versions(name, LISTED)), [name, base])
   const versions =
     stored.value?.versions.map((each) => each.version) ??
@@ -68,6 +70,11 @@ export function VersionMenu(): ReactElement {
       {publishing ? (
         <Suspense fallback={null}>
           <PublishDialog />
+        </Suspense>
+      ) : null}
+      {evaluating ? (
+        <Suspense fallback={null}>
+          <EvaluateDialog />
         </Suspense>
       ) : null}
       {comparing ? (

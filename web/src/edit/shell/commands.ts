@@ -72,6 +72,15 @@ function doing(mode: CanvasMode, running: boolean): CommandItem[] {
       run: () => uiStore.setState({ overlay: 'diff' }),
     })
   if (mode === 'edit')
+    items.push({
+      id: 'evaluate',
+      label: 'Evaluate prompts and models',
+      group: 'Commands',
+      icon: 'evaluator',
+      words: 'compare score budget test',
+      run: () => uiStore.setState({ overlay: 'evaluate' }),
+    })
+  if (mode === 'edit')
     items.push({ id: 'export', label: 'Export as JSON', group: 'Commands', icon: 'download', run: () => exportJson() })
   return items
 }
