@@ -76,6 +76,8 @@ test('figures, and values that are short', () => {
     changed: 0,
     failed: 1,
     not_replayed: 0,
+    played: 0,
+    not_called: 0,
   })
   assert.deepEqual(pairOf('"http://example.com/a/one"', '"http://example.com/a/two"'), ['…m/a/one', '…m/a/two'])
   assert.deepEqual(pairOf('1', '2'), ['1', '2'])

@@ -22,7 +22,7 @@ function rowOf({ expected = null, ...values }: Record<string, Json>): DataRow {
   const named = Object.entries(values)
   const pins = named.filter(([name]) => name.startsWith(PIN)).map(([name, value]) => [name.slice(PIN.length), value])
   const input = Object.fromEntries(named.filter(([name]) => !name.startsWith(PIN)))
-  const whole = Object.keys(input).join() === 'input' ? input['input']! : input
+  const whole = Object.keys(input).join() === 'input' ? Object.values(input)[0]! : input
   return { input: whole, expected, pins: Object.fromEntries(pins) as Record<string, Json> }
 }
 
