@@ -31,24 +31,19 @@ MODELS: Final = frozenset({"agent", "evaluator", "guardrail", "model_router"})  
 
 
 class Budget(Struct):
-    """The dollars that calls of models may cost in one answer. `spent_usd` may be above them by the last call. `over`:
-    why no further call is made."""
+    """The dollars that calls of models may cost in one answer. `spent_usd` may be above them by the last call."""
 
     usd: float
     spent_usd: float = 0.0
-    over: str = ""
 
-    async def allows(self, services: Services, model: str) -> bool:
-        """Raises BlockError: there is no such model."""
+    async def refusal(self, services: Services, model: str) -> str:
+        """Return why the model is not called, or "". Raises BlockError: there is no such model."""
         if self.spent_usd >= self.usd:
-            self.over = "the budget is spent"
-        elif not await services.models.is_priced(model):
-            name = model.partition(":")[0].upper()
-            self.over = f"the price of {model} is not known, so the budget cannot be kept: set WEFT_PRICE_{name}"
-            return False
-        else:
-            self.over = ""
-        return not self.over
+            return "the budget is spent"
+        if await services.models.is_priced(model):
+            return ""
+        name = model.partition(":")[0].upper()
+        return f"the price of {model} is not known, so the budget cannot be kept: set WEFT_PRICE_{name}"
 
     def pay(self, cost_usd: float) -> None:
         self.spent_usd = usd_of(nanos_of(self.spent_usd) + nanos_of(cost_usd))
@@ -97,12 +92,12 @@ class PaidAttempt(Attempt):
         self._stop(would="ask a person" if isinstance(suspend, Suspend) else f"start a run of {name}")
 
     async def _ask(self, model: str, work: Callable[[], Awaitable[Any]]) -> Any:
-        if not await self._budget.allows(cast(Services, self.services), model):
-            self._stop(refused=self._budget.over)
+        if refused := await self._budget.refusal(cast(Services, self.services), model):
+            self._stop(refused=refused)
         began_s = time.monotonic()
         stepped: Stepped = await work()
         self._used.add(stepped.cost, tokens_in(stepped.usage), round(1000 * (time.monotonic() - began_s)), calls=1)
-        self._budget.pay(stepped.cost or 0.0)
+        self._budget.pay(self._budget.usd if stepped.cost is None else stepped.cost)  # unknown: no further call
         return orjson.loads(dump(stepped.output))
 
     def _stop(self, would: str = "", refused: str = "") -> NoReturn:

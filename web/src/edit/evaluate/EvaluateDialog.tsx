@@ -40,7 +40,7 @@ export default function EvaluateDialog(): ReactElement {
   const [rows, setRows] = useState(chosen.data)
   const last = useRef<AbortController | null>(null)
   const versions = useData(async () => (base === null ? [] : (await api.versions(base, 20)).versions), [base])
-  const kept = useData(() => keptRuns(name), [name])
+  const tests = useData(() => keptRuns(name), [name])
   const offers = useData(offeredModels, [])
   const models = modelOptions('', offers.value ?? [], doc).filter((option) => !option.open)
   const why = whyNot(chosen)
@@ -108,7 +108,7 @@ export default function EvaluateDialog(): ReactElement {
         onChange={setChosen}
         versions={(versions.value ?? []).map((each) => each.version)}
         models={models}
-        kept={kept.value?.length ?? 0}
+        kept={tests.value?.length ?? 0}
       />
       {error !== null ? (
         <p className="notice" data-tone="err" role="alert">
