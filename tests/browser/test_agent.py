@@ -156,35 +156,3 @@ def see_the_steps(editor: Editor, agent: str) -> None:
     for step in ("find_order", "approve refund", "refund"):
         row = editor.page.get_by_role("treeitem").filter(has=editor.page.get_by_text(step, exact=True))
         expect(row).to_have_attribute("data-status", "succeeded")
-
-
-def test_an_agent_is_rewound_to_another_result_of_a_call(servers: Servers, contexts: Contexts, tmp_path: Path) -> None:
-    calls = [{"name": "look", "arguments": {"number": 1}}]
-    rules = [{"when": {"tool": ""}, "calls": calls}, {"text": "Done: {{tool}}"}]
-    (tmp_path / "script.json").write_text(json.dumps({"rules": rules}))
-    tool = {
-        "name": "look",
-        "block": "http",
-        "params": {"url": "${WEFT_BASE_URL}/demo/echo?order={{number}}"},
-        "arguments": {"properties": {"number": {"type": "integer"}}},
-    }
-    params = {"model": "dev:m", "prompt": "Where is it?", "tools": [tool]}
-    agent = {"type": "agent", "name": "Agent", "at": [288, 0], "params": params}
-    with dev_model(tmp_path / "script.json") as url:
-        server = servers(WEFT_MODEL_DEV=url)
-        editor = Editor(contexts(server.url).page(), server.url)
-        run = editor.api.run(document({"agent": agent}, [("start", "agent")]), wait_s=20)
-        assert editor.api.status(run) == "succeeded"
-        editor.open_run(run)
-        editor.at("run-more").click()
-        editor.page.get_by_role("menuitem", name="Fork").click()
-        dialog = editor.page.get_by_role("dialog", name="Fork run")
-        dialog.get_by_test_id("fork-node").select_option(label="Agent, call 2: look")
-        dialog.get_by_test_id("fork-output").fill('"found in Lisbon"')
-        dialog.get_by_test_id("fork").click()
-        editor.until("(old) => location.pathname.startsWith('/runs/') && !location.pathname.endsWith(old)", arg=run)
-        new = editor.page.url.rpartition("/")[2].partition("?")[0]
-        assert editor.api.until(new, "succeeded") == "succeeded"
-        assert "found in Lisbon" in str(editor.api.get(f"/api/runs/{new}")["output"])
-        finished = [e for e in editor.api.events(new) if e["type"] == "step.finished"]
-        assert [e["data"].get("from_run") for e in finished] == [run, run, None]

@@ -114,16 +114,14 @@ def test_a_changed_result_goes_on_as_another_run(servers: Servers, contexts: Con
         server = servers(WEFT_MODEL_DEV=url)
         editor = Editor(contexts(server.url).page(), server.url)
         run = open_agent(editor)
-        call = editor.at("call-find_order")
-        call.get_by_role("button").first.click()
-        editor.at("change-find_order").click()
-        editor.at("change-find_order-text").fill('{"status": 200, "body": "not late"}')
-        editor.at("change-find_order-keep").click()
-        expect(call).to_contain_text("not late")
-        expect(editor.at("rewind")).to_contain_text("Continue")
-        editor.at("rewind").click()
+        editor.at("agent-tape").get_by_role("button", name="find_order").click()
+        editor.at("rewind-turn").click()
         expect(editor.at("run-page")).to_be_visible()
-        other = editor.page.url.rsplit("/", 1)[-1].split("?")[0]
+        turn = editor.page.get_by_role("group", name="The turn at this moment")
+        turn.get_by_label("Result of find_order").fill('{"status": 200, "body": "not late"}')
+        editor.at("rewind-continue").click()
+        expect(editor.at("futures")).to_be_visible()
+        other = editor.run_id()
         assert other != run
         editor.api.until(other, "waiting")
         ended = {e["data"]["n"]: e["data"] for e in editor.api.events(other) if e["type"] == "step.finished"}

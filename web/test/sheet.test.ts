@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { difference, same } from '../src/edit/sheet/difference'
+import { difference, same } from '../src/run/difference'
 import { effectIn, filledWith } from '../src/edit/sheet/effect'
-import { fieldsSoFar } from '../src/edit/sheet/talk'
+import { fieldsSoFar } from '../src/run/talk'
 
 const marks = (before: unknown, after: unknown): string[] =>
   difference(before as never, after as never).lines.map(

@@ -206,17 +206,19 @@ test('places are counted from 1, inner ones first', () => {
 })
 
 test('a moment is read from an address, and nonsense is ignored', () => {
-  assert.deepEqual(readMoment(new URLSearchParams('seq=79&block=score&iter=review:6,teams:1&with=r2')), {
+  assert.deepEqual(readMoment(new URLSearchParams('seq=79&block=score&iter=review:6,teams:1&with=r2&rewind=1')), {
     seq: 79,
     block: 'score',
     iter: { review: 6, teams: 1 },
     with: 'r2',
+    rewind: true,
   })
   assert.deepEqual(readMoment(new URLSearchParams('seq=x&iter=a:-1,:3,b')), {
     seq: null,
     block: null,
     iter: {},
     with: null,
+    rewind: false,
   })
 })
 

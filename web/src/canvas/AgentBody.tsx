@@ -1,8 +1,10 @@
 // The card of an agent below its head: the last thought on a ground of two lines that never grows, its tools, and what it has used.
 
 import type { ReactElement } from 'react'
+import { useStore } from 'zustand'
 import type { Block } from '../api/types'
 import { specsOf } from '../state/doc'
+import { futuresStore, type TextPart } from '../state/futures'
 import { Icon, type IconName } from '../ui/icons'
 import { fittingTools, memoryOf, modelOf, toolsOf, turnsMax, useOf, type AgentTool } from './agent'
 import type { Paint } from './paint'
@@ -27,12 +29,13 @@ export function ModelLine({ block }: { block: Block }): ReactElement {
   )
 }
 
-export function AgentBody({ block, paint }: { block: Block; paint: Paint }): ReactElement {
+export function AgentBody({ id, block, paint }: { id: string; block: Block; paint: Paint }): ReactElement {
   const tools = toolsOf(block, paint.node)
+  const changed = useStore(futuresStore, (s) => (s.changed?.block === id && s.changed.parts.length ? s.changed : null))
   const { shown, left } = fittingTools(tools)
   return (
     <>
-      <Thought block={block} paint={paint} />
+      {changed ? <Changed label={changed.label} parts={changed.parts} /> : <Thought block={block} paint={paint} />}
       <ul className="agent__tools" aria-label="Tools">
         {shown.map((tool) => (
           <Tool key={tool.name} tool={tool} />
@@ -52,6 +55,24 @@ export function AgentBody({ block, paint }: { block: Block; paint: Paint }): Rea
       </ul>
       <Used block={block} paint={paint} />
     </>
+  )
+}
+
+/** The words that you changed, from the first of them on. */
+function Changed({ label, parts }: { label: string; parts: readonly TextPart[] }): ReactElement {
+  return (
+    <p
+      className="agent__thought agent__changed"
+      title={parts.map(({ text }) => text).join('')}
+      data-testid="changed-words"
+    >
+      <small>{label}</small>
+      <span>
+        {parts.map(({ text, changed }, i) =>
+          changed ? <mark key={i}>{text}</mark> : <span key={i}>{i ? text : tail(text, NEAR)}</span>,
+        )}
+      </span>
+    </p>
   )
 }
 
@@ -122,11 +143,13 @@ function answerOf(output: unknown): string {
 
 /** Two lines of letters, so that what is new is always seen. */
 const SHOWN = 104
+/** Before a changed word. */
+const NEAR = 28
 
-function tail(text: string): string {
+function tail(text: string, most = SHOWN): string {
   const line = text.replace(/\s+/g, ' ').trimStart()
-  if (line.length <= SHOWN) return line
-  const cut = line.slice(-SHOWN)
+  if (line.length <= most) return line
+  const cut = line.slice(-most)
   return `…${cut.slice(cut.indexOf(' ') + 1)}`
 }
 

@@ -23,12 +23,15 @@ import { ErrorPort, Ports, useAim } from './ports'
 import { sentenceOf, sentenceText, type Part } from './sentence'
 import { shapeOf } from '../geometry/silhouette'
 import { focusNode } from '../actions/view'
+import { futuresStore } from '../state/futures'
 
 export const BlockNode = memo(function BlockNode({ id, data, selected }: NodeProps<CardFlow>): ReactElement {
   const { block, spec, wired } = data
   const far = useDetail() !== 'near'
   const paint = usePaint(id, block)
   const aim = useAim(id)
+  const future = useStore(futuresStore, (s) => s.blocks.get(id))
+  const changed = useStore(futuresStore, (s) => s.changed?.block === id)
   const { status, node } = paint
   const rows = namedHandles(block, spec)
   const shape = shapeOf(block, spec)
@@ -47,6 +50,8 @@ export const BlockNode = memo(function BlockNode({ id, data, selected }: NodePro
         data-selected={selected}
         data-aim={aim}
         data-stale={paint.stale || undefined}
+        data-future={future}
+        data-changed={changed || undefined}
         data-disabled={block.enabled === false || undefined}
         data-far={far || undefined}
         title={status === 'skipped' ? `Skipped: ${whySkipped(node)}` : undefined}
@@ -76,7 +81,7 @@ export const BlockNode = memo(function BlockNode({ id, data, selected }: NodePro
         {far && shape === 'agent' ? <Strokes block={block} paint={paint} /> : null}
         {far ? null : (
           <>
-            {shape === 'agent' ? <AgentBody block={block} paint={paint} /> : null}
+            {shape === 'agent' ? <AgentBody id={id} block={block} paint={paint} /> : null}
             <Branches rows={rows} block={block} route={status === 'idle' ? undefined : node?.route} />
             <ErrorPort id={id} block={block} spec={spec} wired={wired} />
           </>

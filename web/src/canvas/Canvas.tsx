@@ -61,6 +61,7 @@ import { useCanvasKeys } from './keyboard'
 import { CULL_FROM, DetailContext, detailAt, MINIMAP_FROM, useConstantSize, useLevels, ZOOM_MIN } from './lod'
 import { openMenu } from './menu'
 import { ModeContext } from './mode'
+import { futuresStore } from '../state/futures'
 import { NoteNode } from './NoteNode'
 import { worstOf } from './paint'
 import { boundsOf } from '../geometry/fitting'
@@ -80,6 +81,7 @@ const NOTHING_LOCAL: Local = new Map()
 const FarCanvas = lazy(() => import('./FarCanvas'))
 // Fetched after the canvas: it is about runs that are kept as tests.
 const KeptChips = lazy(() => import('./KeptChips'))
+const FutureChips = lazy(() => import('./FutureChips'))
 const NO_EDGES: FlowLine[] = []
 const NO_NODES: FlowNode[] = []
 const NODE_TYPES = { block: BlockNode, container: ContainerNode, note: NoteNode }
@@ -120,6 +122,7 @@ function Inner({ mode }: { mode: CanvasMode }): ReactElement {
   const wantsMap = useStore(uiStore, (s) => s.minimap)
   const tidying = useStore(inPlaceStore, (s) => s.tidying)
   const collapsed = useStore(collapsedStore, (s) => s.byName)
+  const parted = useStore(futuresStore, (s) => s.values.size > 0)
   const whole = mode === 'edit' ? edited : (ran ?? EMPTY)
   const doc = useMemo(() => shownDocument(whole), [whole, collapsed])
   const editable = mode === 'edit' && !readonly
@@ -369,6 +372,11 @@ function Inner({ mode }: { mode: CanvasMode }): ReactElement {
           {editable ? (
             <Suspense fallback={null}>
               <KeptChips doc={doc} specs={specs} local={local} />
+            </Suspense>
+          ) : null}
+          {mode === 'run' && parted ? (
+            <Suspense fallback={null}>
+              <FutureChips doc={doc} specs={specs} />
             </Suspense>
           ) : null}
           {merged && levels.blocks ? <EdgeSheet doc={doc} specs={specs} ways={ways} /> : null}

@@ -8,6 +8,7 @@ import { keyText } from '../keys'
 import { serverNow } from '../net/clock'
 import { setCollapsed } from '../state/collapsed'
 import { docStore, specsOf } from '../state/doc'
+import { futuresStore } from '../state/futures'
 import { runStore } from '../state/live'
 import { indexOf } from '../document/document'
 import { firstFailed, slowest } from '../run'
@@ -42,6 +43,7 @@ export const ContainerNode = memo(function ContainerNode({
   const paint = usePaint(id, block)
   const rounds = useRounds(id)
   const aim = useAim(id)
+  const future = useStore(futuresStore, (s) => s.blocks.get(id))
   const drop = useStore(dropStore, (s) => (s.into === id ? (s.refused ? 'refused' : 'into') : undefined))
   const { status, node } = paint
   const collapsed = isCollapsed(block)
@@ -67,6 +69,7 @@ export const ContainerNode = memo(function ContainerNode({
         data-far={far || undefined}
         data-collapsed={collapsed || undefined}
         data-stale={paint.stale || undefined}
+        data-future={future}
         data-disabled={block.enabled === false || undefined}
         title={status === 'skipped' ? `Skipped: ${whySkipped(node)}` : undefined}
       >

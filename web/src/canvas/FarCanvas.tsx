@@ -9,6 +9,7 @@ import type { Document } from '../api/types'
 import { readingOrder, nameOf, type Specs } from '../document/document'
 import type { Ways } from '../geometry/layout/routes'
 import { statusAt } from '../run'
+import { futuresStore } from '../state/futures'
 import { runStore } from '../state/live'
 import { openSheet, select, uiStore } from '../state/ui'
 import { wordOf } from '../ui/status'
@@ -37,8 +38,9 @@ export default function FarCanvas({
   const iter = useStore(uiStore, (s) => s.iter)
   const theme = useStore(uiStore, (s) => s.theme)
   const selected = useStore(uiStore, (s) => s.selection.blocks)
+  const futures = useStore(futuresStore, (s) => s.blocks)
   const plan = useMemo(() => farPlan(doc, specs, ways), [doc, specs, ways])
-  const drawn = useMemo(() => picture(plan, { doc: ran, view }, iter), [plan, ran, view, iter])
+  const drawn = useMemo(() => picture(plan, { doc: ran, view }, iter, futures), [plan, ran, view, iter, futures])
   const flow = useReactFlow()
 
   useEffect(() => {

@@ -7,6 +7,7 @@ import { useShallow } from 'zustand/react/shallow'
 import { useStore } from 'zustand'
 import { openPicker } from '../actions/picker'
 import { docStore } from '../state/doc'
+import { futuresStore } from '../state/futures'
 import { runStore } from '../state/live'
 import { uiStore } from '../state/ui'
 import { connectStore } from '../actions/connect'
@@ -30,6 +31,7 @@ export const FlowEdge = memo(function FlowEdge(props: EdgeProps<FlowLine>): Reac
   const far = useDetail() !== 'near'
   const { state, tone, title } = useEdgePaint(source, handle, target)
   const value = useEdgeValue(source, handle, target, !far && (state === 'live' || state === 'active'))
+  const future = useStore(futuresStore, (s) => s.edges.get(id))
   const moving = useStore(connectStore, (s) => s.edge === id)
   const hovered = useStore(hoverStore, (s) => s.edge === id)
   const alone = useStore(
@@ -63,6 +65,7 @@ export const FlowEdge = memo(function FlowEdge(props: EdgeProps<FlowLine>): Reac
       data-selected={selected}
       data-moving={moving || undefined}
       data-handle={handle}
+      data-future={future}
     >
       <title>{[names, full, title].filter(Boolean).join(', ')}</title>
       <path className="react-flow__edge-interaction edge__hit" d={path} fill="none" strokeWidth={20} />

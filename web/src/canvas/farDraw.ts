@@ -1,12 +1,13 @@
 // Draws the far canvas. Paths are in pixels of the document; strokes, labels and marks keep their size on the screen.
 
+import type { Futures } from '../state/futures'
 import type { RunState } from '../state/live'
 import { statusAt, type BlockStatus } from '../run'
 import type { FarBox, FarPlan } from './farItems'
 import { WEAVE_ZOOM } from './lod'
 import { edgePaint } from './paint'
 
-type Tone = 'idle' | 'skip' | 'ok' | 'run' | 'wait' | 'err'
+type Tone = 'idle' | 'skip' | 'ok' | 'run' | 'wait' | 'err' | 'flax' | 'thread'
 type Colours = Readonly<Record<string, string>>
 
 const TONES: Partial<Record<BlockStatus, Tone>> = {
@@ -21,7 +22,7 @@ const TONES: Partial<Record<BlockStatus, Tone>> = {
   skipped: 'skip',
 }
 /** In the order in which they are drawn. */
-const ORDER: readonly Tone[] = ['idle', 'skip', 'ok', 'run', 'wait', 'err']
+const ORDER: readonly Tone[] = ['idle', 'skip', 'ok', 'run', 'flax', 'thread', 'wait', 'err']
 const LOUD: ReadonlySet<Tone> = new Set(['wait', 'err'])
 
 export interface Picture {
@@ -35,9 +36,15 @@ export function picture(
   plan: FarPlan,
   run: Pick<RunState, 'doc' | 'view'>,
   iter: Readonly<Record<string, number>>,
+  futures: Futures['blocks'],
 ): Picture {
+  const sides = { before: 'flax', you: 'thread' } as const
   const toneOf = (id: string): Tone =>
-    run.doc?.blocks[id] && run.view.seq ? (TONES[statusAt(run.view, run.doc, id, iter)] ?? 'idle') : 'idle'
+    futures.has(id)
+      ? sides[futures.get(id)!]
+      : run.doc?.blocks[id] && run.view.seq
+        ? (TONES[statusAt(run.view, run.doc, id, iter)] ?? 'idle')
+        : 'idle'
   const tones: Map<Tone, { path: Path2D; inner: Path2D; boxes: FarBox[] }> = new Map()
   for (const block of plan.blocks) {
     const tone = toneOf(block.id)
@@ -61,8 +68,8 @@ export function picture(
   }
 }
 
-const NAMES = ['card', 'panel', 'paper', 'ink', 'line-2', 'edge', 'thread', 'ok', 'run', 'wait', 'err'] as const
-const TINTS = ['ok', 'run', 'wait', 'err'] as const
+const NAMES = ['card', 'panel', 'paper', 'ink', 'line-2', 'edge', 'thread', 'flax', 'ok', 'run', 'wait', 'err'] as const
+const TINTS = ['ok', 'run', 'flax', 'thread', 'wait', 'err'] as const
 let known: { key: string; colours: Colours } | null = null
 
 /** The tokens as they are now: a canvas does not know variables. */

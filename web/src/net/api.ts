@@ -217,6 +217,9 @@ export const api = {
   /** A new run that continues from event `seq`, with these outputs (by node key) in place of recorded ones. */
   fork: (id: string, seq: number, outputs: Record<string, Json> = {}) =>
     make(`/api/runs/${enc(id)}/fork`, { seq, outputs }, answer(is.RunAccepted)),
+  /** What a fork takes over and may do again: at an event, or with another result of a step. */
+  forkPreview: (id: string, at: { seq: number } | { node: string; step: number }) =>
+    get(`/api/runs/${enc(id)}/fork${query({ ...at })}`, answer(is.ForkPreview)),
   /** A new run that continues inside a node with steps, such as an agent: finished calls are not made again. One of them has
    * another result (then the server knows the event), or the block other params from event `seq` on. */
   rewind: (

@@ -9,6 +9,8 @@ import TopBar from '../edit/shell/TopBar'
 import { compareStore } from '../watch/tape/compare'
 import { momentQuery, readMoment } from '../watch/tape/moment'
 import Drawer from '../watch/tape/Drawer'
+import { closeRewind, rewindStore } from '../watch/tape/rewindStore'
+import { RewindLine } from '../watch/tape/RewindLine'
 import Trace from '../watch/trace/Trace'
 import { placeOf } from '../run'
 import { selectNode } from '../actions/jump'
@@ -48,6 +50,7 @@ export default function Run({ id }: { id: string }): ReactElement {
     const moment = readMoment(new URLSearchParams(location.search))
     uiStore.setState({ selection: moment.block ? { ...NOTHING, blocks: [moment.block] } : NOTHING, iter: moment.iter })
     compareStore.setState({ id: moment.with, other: null, error: null })
+    rewindStore.setState({ open: moment.rewind })
     let current = true
     // Block types say which blocks are containers: the fold needs them.
     void loadSpecs()
@@ -58,6 +61,7 @@ export default function Run({ id }: { id: string }): ReactElement {
     return () => {
       current = false
       closeRun()
+      closeRewind()
       compareStore.setState({ id: null, other: null, error: null })
       uiStore.setState({ selection: NOTHING, iter: {}, sheet: null })
     }
@@ -111,11 +115,10 @@ export default function Run({ id }: { id: string }): ReactElement {
       ) : (
         <main className="run__body">
           <div className="run__canvas">
-            {narrow ? null : (
-              <div className="overcanvas">
-                <RunNotices />
-              </div>
-            )}
+            <div className="overcanvas">
+              <RewindLine />
+              {narrow ? null : <RunNotices />}
+            </div>
             {doc ? (
               <>
                 <Canvas mode="run" />
@@ -210,7 +213,7 @@ function useMomentInAddress(id: string): void {
       shown = now
       put()
     }
-    const stops = [runStore.subscribe(look), uiStore.subscribe(look), compareStore.subscribe(look)]
+    const stops = [runStore, uiStore, compareStore, rewindStore].map((store) => store.subscribe(look))
     return () => {
       clearTimeout(timer)
       for (const stop of stops) stop()

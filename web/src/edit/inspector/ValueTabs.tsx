@@ -15,7 +15,7 @@ import { useFieldScope } from '../../forms/fields/scope'
 import { selectNode } from '../../actions/jump'
 import { Attempts, ErrorCard, Section, Value } from './parts'
 import { Steps } from './Steps'
-import { useNodeDetail } from './useNodeDetail'
+import { useNodeDetail } from '../../watch/run/useNodeDetail'
 
 interface TabProps {
   id: string

@@ -17,17 +17,15 @@ import { useWidthBelow } from '../../ui/useWidthBelow'
 import { escapePointer } from '../../refs/parse'
 import { Field } from '../../forms/fields/Field'
 import { useFieldScope } from '../../forms/fields/scope'
-import { useNodeDetail } from '../inspector/useNodeDetail'
+import { useNodeDetail } from '../../watch/run/useNodeDetail'
 import type { Mode } from '../inspector/useScope'
 import { AgentTape } from './AgentTape'
 import { Answer } from './Answer'
-import { Changeable } from './Changeable'
 import { Columns } from './Columns'
 import { Frame } from './Frame'
 import { Head, turnIteration } from './Head'
-import { forgetChanges, rewindStore } from './rewind'
 import { TurnRow } from './TurnRow'
-import { talkOf, type Turn } from './talk'
+import { talkOf, type Turn } from '../../run/talk'
 import './agent.css'
 import '../inspector/inspector.css'
 
@@ -195,8 +193,6 @@ function Talk({
   const end = useRef<HTMLDivElement>(null)
   const narrow = useWidthBelow(760)
   const asked = questionOf(detail?.input)
-  const prompt = useStore(rewindStore, (state) => state.prompt)
-  useEffect(() => forgetChanges, [])
   useEffect(() => {
     if (!narrow) end.current?.scrollIntoView({ block: 'nearest' })
   }, [turns.length, live, narrow])
@@ -216,14 +212,6 @@ function Talk({
             <span className="talk__who">Asked</span>
             <div className="talk__asked">
               <p className="talk__bubble">{asked}</p>
-              <Changeable
-                what="the words"
-                testId="change-prompt"
-                value={asked}
-                changed={prompt ?? undefined}
-                asText
-                onChange={(next) => rewindStore.setState({ prompt: next === undefined ? null : String(next) })}
-              />
             </div>
           </div>
         ) : null}

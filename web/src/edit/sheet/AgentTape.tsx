@@ -6,7 +6,7 @@ import type { NodeState, StepState } from '../../run'
 import { runStore, seek } from '../../state/live'
 import { clockText, durationText } from '../../ui/time'
 import { useClock } from '../../ui/useClock'
-import type { Turn } from './talk'
+import type { Turn } from '../../run/talk'
 
 interface Span {
   step: StepState

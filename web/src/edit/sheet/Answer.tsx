@@ -1,20 +1,16 @@
 // The answer of an agent, key by key while it is written; what its turns used; and the way back into the talk.
 
-import { useState, type ReactElement } from 'react'
+import type { ReactElement } from 'react'
 import { useStore } from 'zustand'
 import { isObject } from '../../net/json'
 import type { Json, JsonObject } from '../../api/schemas'
 import { isDecided, isEnded, type NodeState } from '../../run'
-import { runStore, seek } from '../../state/live'
+import { runStore } from '../../state/live'
 import { Button } from '../../ui/Button'
 import { Icon } from '../../ui/icons'
-import { navigate } from '../../ui/navigation'
-import { useReadOnly } from '../../ui/rights'
-import { toast } from '../../ui/Toast'
-import { messageOf } from '../../ui/words'
 import { useFieldScope } from '../../forms/fields/scope'
-import { rewind, rewindStore } from './rewind'
-import { fieldsSoFar, type Turn } from './talk'
+import { openRewind } from '../../watch/tape/rewind'
+import { fieldsSoFar, type Turn } from '../../run/talk'
 
 export function Answer({
   id,
@@ -67,7 +63,7 @@ export function Answer({
         </div>
         {shape ? <p className="wsheet__help">Shape: {shape.join(', ')}</p> : null}
         <Paid turns={turns} />
-        {node ? <Rewind node={node} turns={turns} /> : null}
+        {node && turns.length ? <Rewind block={id} turn={turns.at(-1)!} /> : null}
       </div>
     </>
   )
@@ -117,56 +113,22 @@ function Paid({ turns }: { turns: readonly Turn[] }): ReactElement | null {
 
 const money = (cost: number): string => `$${cost.toFixed(4)}`
 
-/** Go back to a turn: a new run that takes over what came before it. */
-function Rewind({ node, turns }: { node: NodeState; turns: readonly Turn[] }): ReactElement | null {
-  const run = useStore(runStore, (state) => state.id)
-  const log = useStore(runStore, (state) => state.timeline.log)
-  const cursor = useStore(runStore, (state) => state.cursor)
+/** Go back to a turn: beside the Tape, where it can be changed and continued as a new run. */
+function Rewind({ block, turn }: { block: string; turn: Turn }): ReactElement {
   const ended = useStore(runStore, (state) => isEnded(state.head.status))
-  const mayNot = useReadOnly()
-  const changes = useStore(rewindStore, ({ prompt, steps }) => Object.keys(steps).length + (prompt === null ? 0 : 1))
-  const [busy, setBusy] = useState(false)
-  const turn = turns.at(-1)
-  if (run === null || !turn) return null
-  /** The event before the turn asks the model. */
-  const before = log.findIndex(
-    (event) => event.type === 'step.started' && event.at_ms >= turn.step.startedAt && event.data.n === turn.step.n,
-  )
-  const why = mayNot ?? (busy ? 'Starting' : before < 1 ? 'This turn has not begun yet.' : null)
-  const go = async (): Promise<void> => {
-    setBusy(true)
-    try {
-      navigate(`/runs/${await rewind(run, node, before)}`)
-    } catch (error) {
-      toast(messageOf(error), 'err')
-    } finally {
-      setBusy(false)
-    }
-  }
   return (
-    <section className="rewind" aria-label="Rewind">
+    <section className="rewindbox" aria-label="Rewind">
       <h4>
         <Icon name="undo" size={14} /> Rewind
       </h4>
       <p>
-        Drag the Tape into this talk and continue from there, as a new run. Earlier turns and calls are kept and not
-        paid again{ended ? '' : '; this run continues as well'}.
+        Change a word, a result or an answer of a turn and continue from there, as a new run. Earlier calls are kept and
+        not paid again{ended ? '' : '; this run continues as well'}.
       </p>
-      <p className="rewind__buttons">
-        <Button
-          className={changes ? 'rewind__go' : ''}
-          data-testid="rewind"
-          why={why}
-          changes
-          onClick={() => void go()}
-        >
-          {changes ? 'Continue' : `Rewind to turn ${turn.n}`}
+      <p>
+        <Button data-testid="rewind-turn" onClick={() => openRewind(block, turn)}>
+          {`Rewind to turn ${turn.n}`}
         </Button>
-        {cursor === 'live' ? null : (
-          <Button kind="bare" onClick={() => seek('live')}>
-            Latest
-          </Button>
-        )}
       </p>
     </section>
   )

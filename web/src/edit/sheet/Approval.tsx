@@ -20,7 +20,7 @@ import { defaultsOf, fieldsOf, readTyped, type Typed } from '../../forms/fields/
 import { SchemaForm } from '../../forms/fields/SchemaForm'
 import { useFieldScope } from '../../forms/fields/scope'
 import { effectIn, filledWith } from './effect'
-import { argsText, type Call } from './talk'
+import { argsText, type Call } from '../../run/talk'
 
 export function Approval({
   id,

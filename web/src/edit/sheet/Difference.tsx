@@ -2,7 +2,7 @@
 
 import { useMemo, useState, type ReactElement } from 'react'
 import type { Json } from '../../api/schemas'
-import { difference } from './difference'
+import { difference } from '../../run/difference'
 import type { Other } from './takes'
 
 export function Difference({

@@ -4,7 +4,7 @@ import { useMemo, useRef, useState, type DragEvent, type KeyboardEvent, type Rea
 import type { Json } from '../../api/schemas'
 import { isObject } from '../../net/json'
 import { Icon, type IconName } from '../../ui/icons'
-import { brief } from './difference'
+import { brief } from '../../run/difference'
 import { inputGroups, SHOWN_FIELDS } from './inputs'
 import { DRAGGED } from './insert'
 import { useFieldScope } from '../../forms/fields/scope'

@@ -9,7 +9,7 @@ import { Icon } from '../../ui/icons'
 import { readJson } from '../../forms/fields/JsonText'
 import { useFieldScope } from '../../forms/fields/scope'
 import { printJson } from '../../forms/json/print'
-import { linesOf } from './difference'
+import { linesOf } from '../../run/difference'
 
 export function setPin(id: string, pin: Block['pin']): void {
   dispatch({ type: 'setBlock', id, fields: { pin } })

@@ -2,7 +2,6 @@
 // to a person stands where it was asked.
 
 import { useState, type ReactElement } from 'react'
-import { useStore } from 'zustand'
 import { isObject } from '../../net/json'
 import type { Json, JsonObject } from '../../api/schemas'
 import type { NodeState } from '../../run'
@@ -10,10 +9,8 @@ import { Icon } from '../../ui/icons'
 import { durationText } from '../../ui/time'
 import { render } from '../../refs/preview'
 import { Approval } from './Approval'
-import { Changeable } from './Changeable'
-import { brief } from './difference'
-import { changeStep, rewindStore } from './rewind'
-import { argsText, isRefused, type Call, type Turn } from './talk'
+import { brief } from '../../run/difference'
+import { argsText, isRefused, type Call, type Turn } from '../../run/talk'
 
 export function TurnRow({ id, node, turn }: { id: string; node: NodeState; turn: Turn }): ReactElement {
   const said = turn.said || (turn.step.status === 'running' ? 'Thinking' : '')
@@ -37,7 +34,6 @@ export function TurnRow({ id, node, turn }: { id: string; node: NodeState; turn:
 function CallRow({ call }: { call: Call }): ReactElement {
   const [open, setOpen] = useState(false)
   const { step } = call
-  const changes = useStore(rewindStore, (state) => state.steps)
   const refused = isRefused(call)
   const failed = refused || step?.status === 'failed'
   const going = !refused && (step === null || step.status === 'running' || step.status === 'waiting')
@@ -62,29 +58,11 @@ function CallRow({ call }: { call: Call }): ReactElement {
         <div className="call__body" tabIndex={0} role="group" aria-label={`Call of ${call.name}`}>
           <Part title="Asked" value={call.args} />
           {refused ? (
-            <>
-              <Part title="Refused" value={{ reason: reasonOf(call) }} />
-              <Changeable
-                what="the answer"
-                testId={`change-answer-${call.name}`}
-                value={call.approval!.output ?? null}
-                changed={changes[call.approval!.n]}
-                onChange={(next) => changeStep(call.approval!.n, next)}
-              />
-            </>
+            <Part title="Refused" value={{ reason: reasonOf(call) }} />
           ) : step?.error ? (
             <Part title="Error" value={{ message: step.error.message, code: step.error.code }} />
           ) : step?.output !== undefined ? (
-            <>
-              <Part title="Came back" value={step.output} />
-              <Changeable
-                what="the result"
-                testId={`change-${call.name}`}
-                value={step.output}
-                changed={changes[step.n]}
-                onChange={(next) => changeStep(step.n, next)}
-              />
-            </>
+            <Part title="Came back" value={step.output} />
           ) : (
             <p className="wsheet__help">
               {going ? 'Nothing has come back yet.' : 'The answer is too large for the log.'}

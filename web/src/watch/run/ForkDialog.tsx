@@ -1,11 +1,10 @@
-// A new run that continues from an event of this one: results before it are reused, and one output, the result of one call
-// inside an agent, or its prompt from here on, can be replaced.
+// A new run that continues from an event of this one: results before it are reused, and one output can be replaced. Inside an agent it
+// is a rewind, beside the Tape.
 
 import { useMemo, useState, type ReactElement } from 'react'
 import { api, ApiError } from '../../net/api'
-import type { Json, RunAccepted } from '../../api/schemas'
 import type { Document, RunView } from '../../api/types'
-import { placeOf, type NodeState } from '../../run'
+import { placeOf } from '../../run'
 import { readJson } from '../../forms/fields/JsonText'
 import { printJson } from '../../forms/json/print'
 import { navigate } from '../../ui/navigation'
@@ -16,51 +15,6 @@ import { Dialog } from '../../ui/Dialog'
 import { messageOf } from '../../ui/words'
 
 const NODES_MAX = 500
-
-/** A call inside a node, by the number of its step, or a text of its block that counts from here on. */
-interface Part {
-  id: string
-  key: string
-  block: string
-  n: number
-  param: '' | 'system' | 'prompt'
-  label: string
-  text: string
-}
-
-function insideOf(nodes: Iterable<NodeState>, doc: Document | null): Part[] {
-  const found: Part[] = []
-  for (const node of nodes) {
-    if (!node.steps.length) continue
-    const name = doc ? nameOf(doc, node.block) : node.block
-    const base = { key: node.key, block: node.block }
-    for (const step of node.steps)
-      if (step.status === 'succeeded' || step.status === 'failed')
-        found.push({
-          ...base,
-          id: `${node.key} ${step.n}`,
-          n: step.n,
-          param: '',
-          label: `${name}, call ${step.n}: ${step.name}`,
-          text: step.output === undefined ? '' : printJson(step.output),
-        })
-    const params = doc?.blocks[node.block]?.params ?? {}
-    for (const [param, label] of [
-      ['system', 'instructions'],
-      ['prompt', 'prompt'],
-    ] as const)
-      if (node.status !== 'succeeded' && typeof params[param] === 'string')
-        found.push({
-          ...base,
-          id: `${node.key} ${param}`,
-          n: 0,
-          param,
-          label: `${name}, ${label} from here on`,
-          text: params[param],
-        })
-  }
-  return found.slice(0, NODES_MAX)
-}
 
 export function ForkDialog({
   run,
@@ -86,27 +40,18 @@ export function ForkDialog({
       .sort((a, b) => b.lastSeq - a.lastSeq)
       .slice(0, NODES_MAX)
   }, [at])
-  const inside = useMemo(() => insideOf(runStore.getState().timeline.seek(at).nodes.values(), doc), [at, doc])
-  const part = inside.find((each) => each.id === key)
-  const read = part?.param ? { ok: true as const, value: text, why: '' } : readJson(text)
+  const read = readJson(text)
   const why = busy ? 'Starting' : key && !read.ok ? `Invalid JSON: ${read.why}` : null
   const choose = (next: string): void => {
     setKey(next)
     const node = done.find((each) => each.key === next)
-    const chosen = inside.find((each) => each.id === next)
-    setText(chosen ? chosen.text : node?.output === undefined ? '' : printJson(node.output))
-  }
-  const forked = (): Promise<RunAccepted> => {
-    const value: Json = read.ok ? (read.value ?? null) : null
-    if (part?.param) return api.rewind(run.id, { seq: at, params: { [part.block]: { [part.param]: value } } })
-    if (part) return api.rewind(run.id, { steps: { [part.key]: { [part.n]: value } } })
-    return api.fork(run.id, at, key ? { [key]: value } : {})
+    setText(node?.output === undefined ? '' : printJson(node.output))
   }
   const go = async (): Promise<void> => {
     setBusy(true)
     setTrouble(null)
     try {
-      const made = await forked()
+      const made = await api.fork(run.id, at, key ? { [key]: read.ok ? (read.value ?? null) : null } : {})
       onClose()
       navigate(`/runs/${made.run}`)
     } catch (error) {
@@ -129,7 +74,7 @@ export function ForkDialog({
         <>
           <Button onClick={onClose}>Cancel</Button>
           <Button kind="primary" icon="play" data-testid="fork" why={why} onClick={() => void go()}>
-            {part && !part.param ? 'Fork before its next call' : `Fork at event ${at}`}
+            {`Fork at event ${at}`}
           </Button>
         </>
       }
@@ -149,20 +94,11 @@ export function ForkDialog({
                 >{`${doc ? nameOf(doc, node.block) : node.block}${where ? ` in ${where}` : ''}`}</option>
               )
             })}
-            {inside.length ? (
-              <optgroup label="Inside an agent: calls before are not made again">
-                {inside.map((each) => (
-                  <option key={each.id} value={each.id}>
-                    {each.label}
-                  </option>
-                ))}
-              </optgroup>
-            ) : null}
           </select>
         </label>
         {key ? (
           <label className="rerun__field">
-            <span className="label">{part?.param ? 'Text' : part ? 'Result (JSON)' : 'Output (JSON)'}</span>
+            <span className="label">Output (JSON)</span>
             <textarea
               className="mono"
               rows={8}

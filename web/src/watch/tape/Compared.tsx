@@ -2,10 +2,26 @@
 
 import { useEffect, useMemo, useRef, useState, type PointerEvent, type ReactElement } from 'react'
 import { useStore } from 'zustand'
+import { reducedMotion } from '../../a11y'
+import type { RunFold } from '../../run'
+import { futuresStore, NO_FUTURES, type Futures as Painted } from '../../state/futures'
 import { runStore } from '../../state/live'
 import { EmptyState } from '../../ui/EmptyState'
 import { shortId } from '../../ui/words'
-import { compareStore, firstDifference, futuresOf, sharedEvents, type Other } from './compare'
+import { compareAgain, compareStore, type Other } from './compare'
+import {
+  changedWords,
+  copiedFrom,
+  costOf,
+  firstDifference,
+  futuresOf,
+  partedOf,
+  sharedEvents,
+  stepsOf,
+  valuesOf,
+} from './differing'
+import { BothTurns } from './BothTurns'
+import { FuturesTable } from './FuturesTable'
 import { futuresOnAxis } from './futures'
 import { heightOfFutures, paintFutures, type FuturesPicture } from './futuresPaint'
 import { offerPicture } from './picture'
@@ -15,15 +31,16 @@ import { useColours, useWidth } from './surface'
 
 const ONLY = { before: 'Before', both: 'Both', now: 'Now' } as const
 
-export default function Compared(): ReactElement {
+/** `threads` false: there is no room for them. */
+export default function Compared({ threads = true }: { threads?: boolean }): ReactElement {
   const other = useStore(compareStore, (s) => s.other)
   const error = useStore(compareStore, (s) => s.error)
   if (error) return <EmptyState icon="warning" title={error} />
   if (!other) return <EmptyState title="Loading">The other run is on its way.</EmptyState>
-  return <Futures other={other} />
+  return <Futures other={other} threads={threads} />
 }
 
-function Futures({ other }: { other: Other }): ReactElement {
+function Futures({ other, threads }: { other: Other; threads: boolean }): ReactElement {
   const box = useRef<HTMLDivElement>(null)
   const canvas = useRef<HTMLCanvasElement>(null)
   const width = useWidth(box)
@@ -37,7 +54,12 @@ function Futures({ other }: { other: Other }): ReactElement {
   const { slider, goTo } = useSlider()
   const seq = cursor === 'live' ? head.seq : Math.min(cursor, head.seq)
   const before = other.timeline.head
-  const [a, b] = sharedEvents(other.diff, other.timeline.log, timeline.log)
+  const difference = useMemo(
+    () => firstDifference(other.diff, doc ?? other.doc, before, head),
+    [other, doc, before, head],
+  )
+  const copied = copiedFrom(id, other, head)
+  const [a, b] = sharedEvents(other.diff, other.timeline.log, timeline.log, copied, difference)
   const futures = useMemo(
     () =>
       futuresOnAxis(
@@ -47,14 +69,20 @@ function Futures({ other }: { other: Other }): ReactElement {
       ),
     [other, head, doc, width, a, b],
   )
-  const difference = useMemo(() => firstDifference(other.diff, doc ?? other.doc), [other, doc])
+  usePainted(other)
+  useParting(other)
   const rows = useMemo(
-    () => futuresOf(before, head, [futures.before.parted, futures.now.parted], b, doc),
+    () => futuresOf(before, head, [futures.before.parted, futures.now.parted], b, doc, timeline.log),
     [before, head, futures, b, doc],
   )
   const height = heightOfFutures(futures)
-  const names = { before: `Before, run ${shortId(other.id)}`, now: `Now, run ${shortId(id ?? '')}` }
-  const picture: FuturesPicture = { futures, difference, names, seq, only, height }
+  const priced = (view: RunFold): string => (costOf(stepsOf(view)) ? `, ${costOf(stepsOf(view))}` : '')
+  const names = {
+    before: `Before, run ${shortId(other.id)}${priced(before)}`,
+    now: `Now, run ${shortId(id ?? '')}${priced(head)}`,
+  }
+  const parted = useParted(other.id)
+  const picture: FuturesPicture = { futures, difference, names, seq, only, height, parted }
 
   useEffect(() => {
     const element = canvas.current
@@ -65,11 +93,16 @@ function Futures({ other }: { other: Other }): ReactElement {
     element.height = Math.round(height * scale)
     ctx.setTransform(scale, 0, 0, scale, 0, 0)
     paintFutures(ctx, picture, colours)
-  }, [futures, difference, seq, only, colours, width, height])
+  }, [futures, difference, seq, only, colours, width, height, parted])
   useEffect(
     () =>
       colours
-        ? offerPicture({ width, height, paper: colours.panel, paint: (ctx) => paintFutures(ctx, picture, colours) })
+        ? offerPicture({
+            width,
+            height,
+            paper: colours.panel,
+            paint: (ctx) => paintFutures(ctx, { ...picture, parted: 1 }, colours),
+          })
         : undefined,
     [futures, difference, seq, only, colours, width, height],
   )
@@ -80,21 +113,25 @@ function Futures({ other }: { other: Other }): ReactElement {
   }
   return (
     <div className="futures" data-testid="futures" data-split={b}>
-      <div
-        ref={box}
-        {...slider}
-        className="futures__threads"
-        style={{ height }}
-        onPointerDown={(event) => {
-          if (event.button !== 0) return
-          event.currentTarget.setPointerCapture(event.pointerId)
-          drag(event)
-        }}
-        onPointerMove={(event) => {
-          if (event.currentTarget.hasPointerCapture(event.pointerId)) drag(event)
-        }}
-      >
-        <canvas ref={canvas} className="tape__canvas" aria-hidden="true" />
+      <div className="rewind__tape">
+        <div
+          hidden={!threads}
+          ref={box}
+          {...slider}
+          className="futures__threads"
+          style={{ height }}
+          onPointerDown={(event) => {
+            if (event.button !== 0) return
+            event.currentTarget.setPointerCapture(event.pointerId)
+            drag(event)
+          }}
+          onPointerMove={(event) => {
+            if (event.currentTarget.hasPointerCapture(event.pointerId)) drag(event)
+          }}
+        >
+          <canvas ref={canvas} className="tape__canvas" aria-hidden="true" />
+        </div>
+        <BothTurns before={before} />
       </div>
       <section className="futures__panel" aria-label="Two futures">
         <div className="futures__bar">
@@ -107,30 +144,7 @@ function Futures({ other }: { other: Other }): ReactElement {
             ))}
           </span>
         </div>
-        <table className="futures__facts">
-          <thead>
-            <tr>
-              <td />
-              <th scope="col" data-when="before">
-                Before
-              </th>
-              <th scope="col" data-when="now">
-                Now
-              </th>
-            </tr>
-          </thead>
-          <tbody>
-            {rows.map(([name, was, now]) => (
-              <tr key={name}>
-                <th scope="row">{name}</th>
-                <td title={was}>{was}</td>
-                <td title={now} data-changed={was !== now || undefined}>
-                  {now}
-                </td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
+        <FuturesTable rows={rows} />
         {difference ? (
           <div className="tape__change" role="group" aria-label="First difference">
             <span>
@@ -145,4 +159,70 @@ function Futures({ other }: { other: Other }): ReactElement {
       </section>
     </div>
   )
+}
+
+const SETTLED_MS = 400
+
+/** The shown run has more events: the server is asked again where the two part when no more comes, and when its state changes. */
+function useParting({ diff }: Other): void {
+  const status = useStore(runStore, (s) => s.head.status)
+  const seq = useStore(runStore, (s) => s.head.seq)
+  const asked = diff.b.seq >= seq
+  useEffect(() => {
+    if (asked) return
+    const timer = setTimeout(() => void compareAgain(), SETTLED_MS)
+    return () => clearTimeout(timer)
+  }, [asked, status, seq])
+}
+
+/** The canvas: flax is what only the other run did, plum what only this one did. */
+function usePainted(other: Other): void {
+  const head = useStore(runStore, (s) => s.head)
+  const doc = useStore(runStore, (s) => s.doc)
+  useEffect(() => {
+    if (!doc) return
+    const before = other.timeline.head
+    const parted = partedOf(doc, before, head)
+    futuresStore.setState({
+      ...parted,
+      values: valuesOf(parted.blocks, before, head),
+      changed: wordsChanged(other, doc),
+    })
+  }, [other, head, doc])
+  useEffect(() => () => futuresStore.setState(NO_FUTURES), [])
+}
+
+/** The first instructions, or prompt, that the other run had in other words. */
+function wordsChanged({ doc: was }: Other, doc: NonNullable<Other['doc']>): Painted['changed'] {
+  for (const [block, { params }] of Object.entries(doc.blocks))
+    for (const [name, label] of [
+      ['system', 'Instructions'],
+      ['prompt', 'Prompt'],
+    ] as const) {
+      const [a, b] = [was?.blocks[block]?.params?.[name], params?.[name]]
+      if (typeof a === 'string' && typeof b === 'string' && a !== b)
+        return { block, label: `${label}, changed here`, parts: changedWords(a, b) }
+    }
+  return null
+}
+
+const PARTING_MS = 240
+
+/** Parting is animated once for each other run. */
+function useParted(id: string): number {
+  const still = reducedMotion()
+  const [parted, setParted] = useState(still ? 1 : 0)
+  useEffect(() => {
+    if (still) return setParted(1)
+    let frame = 0
+    const from = performance.now()
+    const step = (now: number): void => {
+      const part = Math.min(1, Math.max(0, (now - from) / PARTING_MS))
+      setParted(1 - (1 - part) ** 3)
+      if (part < 1) frame = requestAnimationFrame(step)
+    }
+    frame = requestAnimationFrame(step)
+    return () => cancelAnimationFrame(frame)
+  }, [id, still])
+  return parted
 }

@@ -20,6 +20,7 @@ import type { Axis } from './layout'
 import { momentLink } from './moment'
 import { pictureStore, savePicture } from './picture'
 import { nextSpeed, pause, playStore, togglePlay } from './play'
+import { closeRewind, rewindStore } from './rewindStore'
 import { AXIS_H, LANE_H, STRIP_H, TAPE_H } from './sizes'
 import { clockText, timeOfDay } from '../../ui/time'
 import { useClock } from '../../ui/useClock'
@@ -34,6 +35,7 @@ const Problems = lazy(() => import('../problems/Problems'))
 const Tape = lazy(() => import('./Tape').then((page) => ({ default: page.Tape })))
 const Lanes = lazy(() => import('./Lanes'))
 const Compared = lazy(() => import('./Compared'))
+const Rewind = lazy(() => import('./Rewind'))
 const CompareMenu = lazy(() => import('./CompareMenu'))
 const ForkDialog = lazy(() => import('../run/ForkDialog').then((page) => ({ default: page.ForkDialog })))
 
@@ -64,6 +66,7 @@ export default function Drawer({ mode = 'edit' }: { mode?: 'edit' | 'run' }): Re
   // Rows that a run is going to have: room for them from the start, so that the canvas above stands still while they come.
   const rows = useStore(runStore, (s) => Object.values(s.doc?.blocks ?? {}).filter((block) => !block.parent).length)
   const compared = useStore(compareStore, (s) => s.id !== null)
+  const rewinds = useStore(rewindStore, (s) => s.open) && !compared && mode === 'run'
   const runId = useStore(runStore, (s) => (s.meta ? s.id : null))
   useEffect(() => {
     if (runId === null) return
@@ -155,11 +158,21 @@ export default function Drawer({ mode = 'edit' }: { mode?: 'edit' | 'run' }): Re
       </div>
       {lanes ? (
         <div id="drawer-pane" role="tabpanel" aria-labelledby="drawer-tape" style={{ minHeight: chosen ?? room }}>
-          <Suspense fallback={null}>{compared ? <Compared /> : <Lanes axis={axis} height={chosen ?? room} />}</Suspense>
+          <Suspense fallback={null}>
+            {compared ? (
+              <Compared />
+            ) : rewinds ? (
+              <Rewind axis={axis} height={chosen ?? room} />
+            ) : (
+              <Lanes axis={axis} height={chosen ?? room} />
+            )}
+          </Suspense>
         </div>
       ) : hasRun ? (
         <Suspense fallback={<div style={{ height: phone ? TAPE_H : STRIP_H }} />}>
           <Tape axis={axis} strip={!phone} />
+          {phone && compared ? <Compared threads={false} /> : null}
+          {phone && rewinds ? <Rewind axis={axis} height={null} /> : null}
         </Suspense>
       ) : null}
       {pane ? (
@@ -186,6 +199,12 @@ export default function Drawer({ mode = 'edit' }: { mode?: 'edit' | 'run' }): Re
       ) : null}
     </section>
   )
+}
+
+/** A block with steps, such as an agent, has begun: a moment inside it can be another one. */
+function hasSteps({ head }: RunState): boolean {
+  for (const node of head.nodes.values()) if (node.steps.length) return true
+  return false
 }
 
 /** Room for the lanes that a run is going to have, so that the canvas above stands still while they come. */
@@ -272,6 +291,13 @@ function Follow(): ReactElement {
   )
 }
 
+/** Of the block that is selected, else of the one that began last. */
+async function beginRewind(): Promise<void> {
+  const { openRewind } = await import('./rewind')
+  const { blocks } = uiStore.getState().selection
+  openRewind(blocks.length === 1 ? blocks[0]! : null)
+}
+
 function Controls({
   axis,
   onAxis,
@@ -284,6 +310,8 @@ function Controls({
   const [forking, setForking] = useState(false)
   const [choosing, setChoosing] = useState<{ x: number; y: number } | null>(null)
   const compared = useStore(compareStore, (s) => s.id)
+  const steps = useStore(runStore, hasSteps)
+  const rewinds = useStore(rewindStore, (s) => s.open)
   const drawn = useStore(pictureStore, (s) => s.now !== null)
   const meta = useStore(runStore, (s) => s.meta)
   const doc = useStore(runStore, (s) => s.doc)
@@ -367,6 +395,18 @@ function Controls({
         <Suspense fallback={null}>
           <CompareMenu at={choosing} onClose={() => setChoosing(null)} />
         </Suspense>
+      ) : null}
+      {steps && !compared ? (
+        <Button
+          kind="bare"
+          className="drawer__rewind"
+          icon="undo"
+          aria-pressed={rewinds}
+          data-testid="rewind"
+          onClick={() => (rewinds ? closeRewind() : void beginRewind())}
+        >
+          Rewind
+        </Button>
       ) : null}
       {mode === 'run' ? (
         <Button

@@ -2,7 +2,7 @@
 // of each, and the first differing value between them.
 
 import { durationText, exactTime } from '../../ui/time'
-import type { Difference } from './compare'
+import type { Difference } from './differing'
 import { LEFT, PARTING, type Futures, type Thread } from './futures'
 import type { Span } from './lanes'
 import type { Colours } from './paint'
@@ -25,11 +25,14 @@ export interface FuturesPicture {
   seq: number
   only: 'before' | 'both' | 'now'
   height: number
+  /** How far the threads have parted, from 0 to 1. */
+  parted: number
 }
 
-const yOf = ({ before }: Futures): { up: number; middle: number; down: number } => {
+const yOf = ({ before }: Futures, parted = 1): { up: number; middle: number; down: number } => {
   const down = TOP + 12 + before.rows.length * ROW + GAP
-  return { up: TOP, middle: Math.min(TOP + 26, (TOP + down) / 2), down }
+  const middle = Math.min(TOP + 26, (TOP + down) / 2)
+  return { up: middle + (TOP - middle) * parted, middle, down: middle + (down - middle) * parted }
 }
 
 export function heightOfFutures(f: Futures): number {
@@ -38,17 +41,17 @@ export function heightOfFutures(f: Futures): number {
 
 export function paintFutures(ctx: CanvasRenderingContext2D, p: FuturesPicture, c: Colours): void {
   const { futures: f } = p
-  const { up, middle, down } = yOf(f)
+  const { up, middle, down } = yOf(f, p.parted)
   ctx.clearRect(0, 0, f.width, p.height)
   ctx.textBaseline = 'middle'
   if (f.now.split) shared(ctx, p, middle, c)
+  if (p.difference && p.parted === 1) differs(ctx, p, p.difference, c)
   const faded = (which: 'before' | 'now'): number => (p.only === 'both' || p.only === which ? 1 : 0.25)
   ctx.globalAlpha = faded('before')
   future(ctx, f, f.before, middle, up, c.flax, p.names.before, c)
   ctx.globalAlpha = faded('now')
   future(ctx, f, f.now, middle, down, c.thread, p.names.now, c)
   ctx.globalAlpha = 1
-  if (p.difference) differs(ctx, p, p.difference, c)
   axis(ctx, p, c)
   head(ctx, p, c)
 }
@@ -123,7 +126,11 @@ function future(
   ctx.textAlign = 'left'
   ctx.fillStyle = colour
   const w = ctx.measureText(name).width
-  ctx.fillText(name, Math.min(f.width - w - 14, Math.max(x + PARTING, thread.end - w)), y - 12)
+  const left = Math.min(f.width - w - 14, Math.max(x + PARTING, thread.end - w))
+  ctx.strokeStyle = c.panel
+  ctx.lineWidth = 4
+  ctx.strokeText(name, left, y - 12)
+  ctx.fillText(name, left, y - 12)
   for (const [row, spans] of thread.rows.entries())
     for (const each of spans) span(ctx, thread, each, y + 10 + row * ROW, colour, c)
 }

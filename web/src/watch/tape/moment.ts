@@ -3,6 +3,7 @@
 import { compareStore } from './compare'
 import { runStore } from '../../state/live'
 import { uiStore } from '../../state/ui'
+import { rewindStore } from './rewindStore'
 
 export interface Moment {
   seq: number | null
@@ -10,6 +11,8 @@ export interface Moment {
   iter: Record<string, number>
   /** The run to compare with. */
   with: string | null
+  /** A rewind is being prepared. */
+  rewind: boolean
 }
 
 export function readMoment(query: URLSearchParams): Moment {
@@ -25,11 +28,12 @@ export function readMoment(query: URLSearchParams): Moment {
     block: query.get('block'),
     iter,
     with: query.get('with'),
+    rewind: query.get('rewind') === '1',
   }
 }
 
 /** The query of what is shown now; null removes a name. Live runs name no seq. */
-export function momentQuery(): Record<'seq' | 'block' | 'iter' | 'with', string | null> {
+export function momentQuery(): Record<'seq' | 'block' | 'iter' | 'with' | 'rewind', string | null> {
   const { cursor } = runStore.getState()
   const { selection, iter } = uiStore.getState()
   const parts = Object.entries(iter).map(([container, index]) => `${container}:${index}`)
@@ -38,6 +42,7 @@ export function momentQuery(): Record<'seq' | 'block' | 'iter' | 'with', string 
     block: selection.blocks.length === 1 ? selection.blocks[0]! : null,
     iter: parts.length ? parts.join(',') : null,
     with: compareStore.getState().id,
+    rewind: rewindStore.getState().open ? '1' : null,
   }
 }
 

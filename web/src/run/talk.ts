@@ -1,8 +1,9 @@
 // The steps of an agent as a talk: each call of the model is a turn, with its text and the tools that it called.
 
-import { isObject } from '../../net/json'
-import type { Json, JsonObject } from '../../api/schemas'
-import type { NodeState, StepState } from '../../run'
+import { isObject } from '../net/json'
+import type { Json, JsonObject } from '../api/schemas'
+import type { NodeState } from './model'
+import type { StepState } from './steps'
 import { brief } from './difference'
 
 export interface Call {

@@ -1,7 +1,7 @@
 // Two JSON values as lines: what is in both, what only the first has, what only the second has. Parts that are equal stay closed.
 
-import { isObject } from '../../net/json'
-import type { Json } from '../../api/schemas'
+import { isObject } from '../net/json'
+import type { Json } from '../api/schemas'
 
 /** `-` is how it was, `+` is how it is, `=` is in both. */
 export interface DiffLine {
