@@ -171,9 +171,9 @@ def test_a_rewind_waits_for_the_server_and_fits_a_phone(servers: Servers, contex
         page.get_by_role("button", name="Turn before").click()
         expect(panel.get_by_role("row").filter(has_text="Reused")).to_be_visible()
         page.set_viewport_size({"width": 390, "height": 844})
+        expect(page.locator(".lanes")).to_have_count(0)
         go = editor.at("rewind-continue")
-        go.scroll_into_view_if_needed()
-        expect(go).to_be_in_viewport()
+        go.click(trial=True)  # it can be reached
         assert page.evaluate("document.documentElement.scrollWidth") <= 390
         assert findings(page) == []
         page.get_by_role("button", name="Leave").click()

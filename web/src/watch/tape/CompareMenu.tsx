@@ -43,12 +43,12 @@ export default function CompareMenu({
     .slice(0, SHOWN_MAX)
     .map((run) => ({
       label: `Run ${shortId(run.id)}, ${wordOf(run.status).toLowerCase()}, ${dateTime(run.created_at_ms)}`,
-      onSelect: () => void compareWith(run.id),
+      onSelect: () => compareWith(run.id),
     }))
   if (source)
     entries.unshift({
       label: `Run ${shortId(source)}, which this one began as`,
-      onSelect: () => void compareWith(source),
+      onSelect: () => compareWith(source),
     })
   if (!entries.length)
     entries.push({ label: 'No other run', why: 'This workflow has no other run', onSelect: () => undefined })

@@ -8,7 +8,7 @@ import { futuresStore, NO_FUTURES, type Futures as Painted } from '../../state/f
 import { runStore } from '../../state/live'
 import { EmptyState } from '../../ui/EmptyState'
 import { shortId } from '../../ui/words'
-import { compareAgain, compareStore, type Other } from './compare'
+import { compareStore, type Other } from './compare'
 import {
   changedWords,
   copiedFrom,
@@ -24,6 +24,7 @@ import { BothTurns } from './BothTurns'
 import { FuturesTable } from './FuturesTable'
 import { futuresOnAxis } from './futures'
 import { heightOfFutures, paintFutures, type FuturesPicture } from './futuresPaint'
+import { compareAgain, loadOther } from './other'
 import { offerPicture } from './picture'
 import { seqAt } from './layout'
 import { useSlider } from './slider'
@@ -35,6 +36,11 @@ const ONLY = { before: 'Before', both: 'Both', now: 'Now' } as const
 export default function Compared({ threads = true }: { threads?: boolean }): ReactElement {
   const other = useStore(compareStore, (s) => s.other)
   const error = useStore(compareStore, (s) => s.error)
+  const id = useStore(compareStore, (s) => s.id)
+  const shown = useStore(runStore, (s) => (s.meta ? s.id : null))
+  useEffect(() => {
+    if (id !== null && shown !== null) void loadOther(id, shown)
+  }, [id, shown])
   if (error) return <EmptyState icon="warning" title={error} />
   if (!other) return <EmptyState title="Loading">The other run is on its way.</EmptyState>
   return <Futures other={other} threads={threads} />
