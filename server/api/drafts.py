@@ -24,7 +24,7 @@ from server.api.runs import (
     started,
     starts,
 )
-from server.api.workflows import workflow_url
+from server.api.workflows import FolderRequest, workflow_url
 from server.http.errors import PreconditionRequired
 from server.http.response import PAGE_MAX, DraftName, Json, Version
 from server.http.table import Call, Param, Routes, RouteSpec, links_to
@@ -86,6 +86,11 @@ class DraftSaved(Struct, frozen=True):
     rev: int
     updated_at_ms: int
     diagnostics: tuple[Diagnostic, ...]
+
+
+class DraftFolder(Struct, frozen=True):
+    id: str
+    folder: str
 
 
 class DraftDeleted(Struct, frozen=True):
@@ -159,6 +164,14 @@ async def change(call: Call, id: str, body: DraftChange) -> Json[DraftSaved]:
         raise PreconditionRequired(hint='Send If-Match: "<rev>" with your revision, such as "3".')
     draft = await call.engine.drafts.put(id, rev, body.document, body.name)
     return Json(view_of(DraftSaved, draft), headers=_etag(draft.rev))
+
+
+@route("PUT", "/api/drafts/{id}/folder", "Move a draft to a folder", needs="editor")
+async def put_in_folder(call: Call, id: str, body: FolderRequest) -> DraftFolder:
+    """No new revision. A workflow that is stored from the draft is in this folder, too, if it is in none."""
+    folder = body.folder.strip()
+    await call.engine.drafts.put_in_folder(id, folder)
+    return DraftFolder(id, folder)
 
 
 @route("DELETE", "/api/drafts/{id}", "Delete a draft", needs="editor", statuses=(409,), params=(_AT_REV,))

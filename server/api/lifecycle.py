@@ -9,10 +9,11 @@ import msgspec
 from msgspec import Meta, Struct
 from starlette.responses import Response
 
+from executor.errors import WeftError
 from executor.service.topics.lifecycle import How, MigrateAnswer
-from executor.service.topics.reruns import Continuation, Target
+from executor.service.topics.reruns import BlockFate, Continuation, Target
 from executor.service.topics.rewinds import ForkPreview
-from executor.service.views import view_of
+from executor.service.views import Submitted, view_of
 from server.api.runs import (
     KEY,
     LINKS,
@@ -25,6 +26,8 @@ from server.api.runs import (
 )
 from server.http.response import Json, Version
 from server.http.table import Call, Routes, RouteSpec
+
+RERUNS_MAX: Final = 100  # in one request
 
 Seq = Annotated[int, Meta(ge=1, le=2**53)]
 
@@ -50,6 +53,30 @@ class RerunRequest(Struct, forbid_unknown_fields=True):
     def target(self) -> Target | None:
         target = Target(self.version, self.draft, self.document)
         return None if target == Target() and not self.again else target
+
+
+class RerunManyRequest(RerunRequest, forbid_unknown_fields=True, kw_only=True):
+    """POST /api/runs/rerun. `runs` that have ended, each once; the rest is as for one of them. `preview`: change
+    nothing, and return what would run."""
+
+    runs: Annotated[list[Annotated[str, Meta(max_length=100)]], Meta(min_length=1, max_length=RERUNS_MAX)]
+    preview: bool = False
+
+
+class RerunOfMany(Struct, frozen=True):
+    """`source` and the new `run`, which is not `created` if the same request had made it before; or `error` and its
+    `code`. `blocks`: of a preview, see Continuation."""
+
+    source: str
+    run: str | None = None
+    created: bool = False
+    blocks: tuple[BlockFate, ...] = ()
+    code: str = ""
+    error: str = ""
+
+
+class RerunsAnswer(Struct, frozen=True):
+    runs: list[RerunOfMany]
 
 
 class ForkRequest(Struct, forbid_unknown_fields=True):
@@ -219,13 +246,44 @@ async def rerun(call: Call, id: str, query: StartQuery, body: RerunRequest) -> R
     """Create a run of the same document that reuses the results before the block and runs the block and everything
     after it again. Without a block, everything runs again. With a version, a draft or a document the new run is of
     that, and takes over every output whose block and inputs are unchanged."""
-    target, key, lifecycle = body.target(), idempotency_key(call), call.engine.lifecycle
+    call.record(_changes(_what(body), "input", body.input))
+    return await started(call, await _rerun(call, id, body, idempotency_key(call)), query)
+
+
+@route(
+    "POST",
+    "/api/runs/rerun",
+    "Run many again, or preview that",
+    needs="editor",
+    statuses=(400, *REFUSALS),
+    params=(KEY,),
+)
+async def rerun_many(call: Call, body: RerunManyRequest) -> RerunsAnswer:
+    """Each as by `POST /api/runs/{id}/rerun`, one after the other; one that is refused stops none of the others. With
+    an Idempotency-Key, a repeated request makes each run once. With `preview`, nothing is changed: send that first to
+    list what would be repeated."""
+    key, answers = idempotency_key(call), list[RerunOfMany]()
+    call.record(_changes(_what(body), "runs", dict.fromkeys(body.runs)))
+    for id in dict.fromkeys(body.runs):
+        try:
+            if body.preview:
+                found = await call.engine.lifecycle.preview_go_on(id, body.target(), body.start, again=body.again)
+                answers.append(RerunOfMany(id, blocks=found.blocks))
+            else:
+                made = await _rerun(call, id, body, key and f"{key}:{id}")
+                answers.append(RerunOfMany(id, made.run, made.created))
+        except WeftError as error:
+            answers.append(RerunOfMany(id, code=error.code, error=error.message))
+    return RerunsAnswer(answers)
+
+
+def _what(body: RerunRequest) -> str:
+    is_same = body.target() is None
+    return f"from {body.start or 'the start'}" if is_same else f"with {body.version or body.draft or 'a document'}"
+
+
+async def _rerun(call: Call, id: str, body: RerunRequest, key: str | None) -> Submitted:
+    target, lifecycle = body.target(), call.engine.lifecycle
     if target is None:
-        call.record(_changes(f"from {body.start or 'the start'}", "input", body.input))
-        submitted = await lifecycle.run_from(id, body.start, input=body.input, idempotency_key=key)
-    else:
-        call.record(_changes(f"with {body.version or body.draft or 'a document'}", "input", body.input))
-        submitted = await lifecycle.go_on(
-            id, target, body.start, again=body.again, input=body.input, idempotency_key=key
-        )
-    return await started(call, submitted, query)
+        return await lifecycle.run_from(id, body.start, input=body.input, idempotency_key=key)
+    return await lifecycle.go_on(id, target, body.start, again=body.again, input=body.input, idempotency_key=key)

@@ -27,7 +27,7 @@ from executor.kernel.values.files import FORMAT
 from executor.kernel.values.run_input import FILE
 from executor.service.topics.waits import WaitFilter
 from executor.service.views import WaitView
-from server.api.runs import IDEMPOTENCY_KEY_MAX, run_summary, run_urls, wait_for
+from server.api.runs import IDEMPOTENCY_KEY_MAX, NO_ONE, run_summary, run_urls, wait_for
 from server.http.auth import ANYONE
 from server.http.errors import Forbidden, status_of
 from server.http.principal import without_links
@@ -203,7 +203,8 @@ async def _runs(call: Call, asked: RunsAsked) -> Any:
     rows = await call.engine.runs.list(asked.workflow, asked.status, None, asked.limit, None)
     parts = call.engine.parts
     now_ms = parts.clock.now_ms()
-    runs = (run_summary(row, now_ms, parts.owned.lacks(row)) for row in rows)
+    by = await parts.store.starters([row.id for row in rows])
+    runs = (run_summary(row, now_ms, parts.owned.lacks(row), by.get(row.id, NO_ONE)) for row in rows)
     return {"runs": [orjson.loads(to_json(run)) for run in runs]}
 
 

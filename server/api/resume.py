@@ -107,6 +107,7 @@ async def _answer_form(call: Call, token: str) -> Response:
 
 
 async def _ask(call: Call, wait: WaitView, **more: Any) -> Response:
+    wait = replace(wait, workflow=await call.engine.workflows.title(wait.workflow))
     return pages.ask(wait, await call.engine.waits.background(wait), extras=call.extras, **more)
 
 

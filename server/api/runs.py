@@ -44,6 +44,7 @@ from server.http.response import (
 from server.http.table import Call, H, Link, Param, Routes, RouteSpec
 
 SUMMARY_CHARS = 160
+NO_ONE = (None, False)  # started a run that was deleted meanwhile
 
 
 class RunRequest(Struct, forbid_unknown_fields=True):
@@ -147,8 +148,8 @@ class RunDetail(RunView, frozen=True, kw_only=True, omit_defaults=False):
 
 class RunSummary(Struct, frozen=True):
     """A run in a list, without its nodes and variables. `input_summary`: the beginning of the input as JSON text;
-    `duration_ms`: from its first start to its end, null before that. `stale`, `stale_since_ms`, `lacks`: as in
-    RunDetail."""
+    `duration_ms`: from its first start to its end, null before that. `key`: its idempotency key. `step`: the block
+    of a draft that ran alone. `by`, `stale`, `stale_since_ms`, `lacks`: as in RunDetail."""
 
     id: str
     workflow: str
@@ -164,6 +165,9 @@ class RunSummary(Struct, frozen=True):
     duration_ms: int | None
     draft_id: str | None
     draft_rev: int | None
+    key: str | None
+    by: str | None
+    step: str | None
     stale: bool
     stale_since_ms: int | None
     lacks: str | None
@@ -220,6 +224,12 @@ class RunsQuery(Struct, frozen=True):
         str | None,
         Meta(description="Only runs that have this text in their id, idempotency key or error, whatever its case."),
     ] = None
+    by: Annotated[str | None, Meta(description="Only runs that this person or token started: `user:ada`.")] = None
+    key: Annotated[str | None, Meta(description="Only runs with this idempotency key.")] = None
+    not_status: Annotated[RunStatus | None, Meta(description="No runs with this status.")] = None
+    not_workflow: Annotated[str | None, Meta(description="No runs of this workflow.")] = None
+    not_by: Annotated[str | None, Meta(description="No runs that this person or token started.")] = None
+    not_text: Annotated[str | None, Meta(description="No runs with this text where `text` is looked for.")] = None
     before: Annotated[str | None, Meta(description="The `next` of the previous page.")] = None
     limit: Annotated[int, Meta(ge=1, le=PAGE_MAX, description="Runs per page.")] = 50
     counts: Annotated[bool, Meta(description="0: do not count runs; the answer comes sooner.")] = True
@@ -284,13 +294,16 @@ def _without_traceback(error: bytes | None) -> Any:
     return {name: value for name, value in orjson.loads(error).items() if name != "traceback"}
 
 
-def run_summary(row: RunRow, now_ms: int, lacks: str | None) -> RunSummary:
+def run_summary(row: RunRow, now_ms: int, lacks: str | None, starter: tuple[str | None, bool]) -> RunSummary:
     since_ms = row.stale_since_ms(now_ms)
     began_ms = row.started_at_ms or row.created_at_ms
     return view_of(
         RunSummary,
         row,
         error=_without_traceback(row.error),
+        key=row.idempotency_key,
+        by=starter[0],
+        step=row.workflow.rpartition("/")[2] if starter[1] else None,
         input_summary=beginning(row.input, SUMMARY_CHARS),
         duration_ms=None if row.finished_at_ms is None else max(0, row.finished_at_ms - began_ms),
         stale=since_ms is not None,
@@ -386,16 +399,18 @@ async def start_document(call: Call, query: StartQuery, body: RunDocumentRequest
 
 @route("GET", "/api/runs", "Runs, newest first", needs="viewer")
 async def list_runs(call: Call, query: RunsQuery) -> RunPage:
-    """`counts`: runs by status, up to 100,000, for the same workflow and draft, whatever else is asked for. `text`
-    is looked for in the first 10,000 of the runs that the rest leaves."""
-    where = {name: value for name, value in asdict(query).items() if name != "counts"}
-    rows = await call.engine.runs.list(**where)
+    """`counts`: runs by status, up to 100,000, for the same workflow and draft, whatever else is asked for. `text`,
+    `key` and what begins with `not_` are looked at in the first 10,000 of the runs that the rest leaves."""
+    asked = {name: value for name, value in asdict(query).items() if name != "counts" and value is not None}
+    without: Any = {name.removeprefix("not_"): asked.pop(name) for name in list(asked) if name.startswith("not_")}
+    rows = await call.engine.runs.list(**asked, without=without)
+    starters = await call.engine.store.starters([row.id for row in rows])
     following = rows[-1].id if len(rows) == query.limit else None
     counts = await call.engine.runs.count(query.workflow, query.draft) if query.counts else None
     parts = call.engine.parts
     now_ms = parts.clock.now_ms()
     return RunPage(
-        [run_summary(row, now_ms, parts.owned.lacks(row)) for row in rows],
+        [run_summary(row, now_ms, parts.owned.lacks(row), starters.get(row.id, NO_ONE)) for row in rows],
         following,
         None if counts is None else RunCounts(**counts),
         capped(counts or {}),

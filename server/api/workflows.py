@@ -81,6 +81,17 @@ class WorkflowFolder(Struct, frozen=True):
     folder: str
 
 
+class TitleRequest(Struct, forbid_unknown_fields=True):
+    """PUT /api/workflows/{name}/title. An empty text shows its name again."""
+
+    title: Annotated[str, Meta(max_length=200)]
+
+
+class WorkflowTitle(Struct, frozen=True):
+    name: str
+    title: str
+
+
 class CardPage(Struct, frozen=True):
     """`folders`: the number of workflows in each folder; '' are those in none. `next`: pass it as `after` for the
     following page; null at the end."""
@@ -270,6 +281,14 @@ async def activate(call: Call, name: str, body: ActivateRequest) -> SavedWorkflo
     false when it was already active."""
     activate = call.engine.workflows.activate
     return await activate(name, body.version, activate_triggers=body.activate_triggers)
+
+
+@route("PUT", "/api/workflows/{name}/title", "Rename a workflow", needs="editor", statuses=(400, 409))
+async def rename(call: Call, name: str, body: TitleRequest) -> WorkflowTitle:
+    """Pages show `title` in place of the name, and the workflow is found by both: the name stays in addresses, runs and
+    schedules, so all of them stay valid. 409 `title_taken`: another workflow has this name or title."""
+    await call.engine.workflows.rename(name, body.title.strip())
+    return WorkflowTitle(name, (await call.engine.workflows.get(name)).title)
 
 
 @route("PUT", "/api/workflows/{name}/folder", "Move a workflow to a folder", needs="editor")

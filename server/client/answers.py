@@ -22,7 +22,8 @@ class AuditPage(TypedDict): rows: list[AuditRow]; next: int | None
 class AuditRow(TypedDict): n: int; at_ms: int; actor: str; via: str; action: str; object: str; detail: str; hash: str
 class Backtest(TypedDict): runs: list[RunReplay]; total: int; next: str | None; spent_usd: float
 class BlockFate(TypedDict):
-    block: str; name: str; fate: Literal["again", "kept", "maybe", "new"]; effect: str; kept: int; calls: int; why: str
+    block: str; name: str; fate: Literal["again", "kept", "maybe", "new", "skipped"]; effect: str; kept: int; calls: int
+    why: str
 class BlockList(TypedDict): blocks: list[BlockType]
 class BlockStats(TypedDict): block: str; attempts: int; seconds: float
 class BlockType(TypedDict):
@@ -37,7 +38,7 @@ class CallbackTaken(TypedDict): accepted: bool; received_at_ms: int
 class Cancelled(TypedDict): run: str; cancelled: bool; status: Literal["cancelled", "cancelling"]
 class Card(TypedDict):
     name: str; version: int; hash: str; created_at_ms: int; activated_at_ms: int; newest: int; versions: int
-    last_run: LastRun | None; folder: str; changed_by: str | None; document: Any; runs: list[ShortRun]
+    last_run: LastRun | None; folder: str; changed_by: str | None; title: str; document: Any; runs: list[ShortRun]
     states: dict[str, str]; open: dict[str, int]; today: int; next_ms: int | None
 class CardPage(TypedDict): cards: list[Card]; folders: dict[str, int]; next: int | None
 class CheckpointShown(TypedDict):
@@ -81,6 +82,7 @@ class DraftAddress(TypedDict):
     url: str; until_ms: int; auth: Literal["github", "hmac", "none", "token"]; secret: str | None
     secret_env: str | None
 class DraftDeleted(TypedDict): id: str; deleted: bool
+class DraftFolder(TypedDict): id: str; folder: str
 class DraftPage(TypedDict): drafts: list[DraftSummary]; next: str | None
 class RunAccepted(TypedDict):
     run: str; workflow: str; version: int | None
@@ -89,13 +91,13 @@ class RunAccepted(TypedDict):
 class DraftSaved(TypedDict): id: str; name: str; rev: int; updated_at_ms: int; diagnostics: list[Diagnostic]
 class DraftSummary(TypedDict):
     id: str; name: str; rev: int; base_name: str | None; base_version: int | None; base_rev: int | None
-    created_at_ms: int; updated_at_ms: int; last_run: LastRun | None
+    created_at_ms: int; updated_at_ms: int; folder: str; last_run: LastRun | None
 class SavedWorkflow(TypedDict):
     name: str; version: int; hash: str; created: bool; diagnostics: list[Diagnostic]; activated: bool
     replaced: int | None
 class DraftView(TypedDict):
     id: str; name: str; document: Any; rev: int; base_name: str | None; base_version: int | None; base_rev: int | None
-    created_at_ms: int; updated_at_ms: int; diagnostics: list[Diagnostic]
+    created_at_ms: int; updated_at_ms: int; folder: str; diagnostics: list[Diagnostic]
 class DueRetry(TypedDict): key: str; attempt: int; due_ms: int
 class EnvName(TypedDict): name: str; set: bool; secret: bool; used_by: list[EnvUse]
 class EnvNames(TypedDict): env: list[EnvName]
@@ -195,6 +197,8 @@ class PublicWait(TypedDict):
 class QueueStats(TypedDict): pool: str; runs: int; oldest_ms: int
 class RefusalView(TypedDict):
     outcome: str; count: int; first_at_ms: int; last_at_ms: int; delivery: str | None; run: str | None
+class RerunOfMany(TypedDict):
+    source: str; run: str | None; created: bool; blocks: list[BlockFate]; code: str; error: str
 RerunPreview = TypedDict(
     "RerunPreview",
     {
@@ -205,6 +209,7 @@ RerunPreview = TypedDict(
         "skipped": list[str],
     },
 )
+class RerunsAnswer(TypedDict): runs: list[RerunOfMany]
 class RunCounts(TypedDict): queued: int; running: int; waiting: int; succeeded: int; failed: int; cancelled: int
 class RunDeleted(TypedDict): run: str; runs: int
 class RunDetail(TypedDict):
@@ -242,8 +247,8 @@ class RunSummary(TypedDict):
     id: str; workflow: str; version: int | None
     status: Literal["cancelled", "failed", "queued", "running", "succeeded", "waiting"]; error: dict[str, Any] | None
     seq: int; created_at_ms: int; started_at_ms: int | None; finished_at_ms: int | None; parent_run_id: str | None
-    input_summary: str; duration_ms: int | None; draft_id: str | None; draft_rev: int | None; stale: bool
-    stale_since_ms: int | None; lacks: str | None
+    input_summary: str; duration_ms: int | None; draft_id: str | None; draft_rev: int | None; key: str | None
+    by: str | None; step: str | None; stale: bool; stale_since_ms: int | None; lacks: str | None
 class RunTimes(TypedDict):
     since_ms: int; width_ms: int; counts: dict[str, list[int]]
     capped: list[Literal["cancelled", "failed", "queued", "running", "succeeded", "waiting"]]
@@ -360,8 +365,9 @@ class WorkflowDeleted(TypedDict): name: str; schedules: int; webhooks: int
 class WorkflowFolder(TypedDict): name: str; folder: str
 class WorkflowHead(TypedDict):
     name: str; version: int; hash: str; created_at_ms: int; activated_at_ms: int; newest: int; versions: int
-    last_run: LastRun | None; folder: str; changed_by: str | None
+    last_run: LastRun | None; folder: str; changed_by: str | None; title: str
 class WorkflowPage(TypedDict): workflows: list[WorkflowHead]
+class WorkflowTitle(TypedDict): name: str; title: str
 class WorkflowVersion(TypedDict):
     name: str; version: int; hash: str; created_at_ms: int; active: int; newest: int; document: Any
 class DraftRunAccepted(RunAccepted): draft: str; rev: int

@@ -61,6 +61,10 @@ class RunCalls:
     def put_in_folder(self, name: str, folder: str) -> Call[answers.WorkflowFolder]:
         """Move a workflow to a folder of the front page, '' for none."""
 
+    @route("PUT", "/api/workflows/{name}/title")
+    def rename(self, name: str, title: str) -> Call[answers.WorkflowTitle]:
+        """Show `title` in place of the name; it is found by both. '' for the name."""
+
     @route("GET", "/api/workflows/{name}")
     def workflow(
         self, name: str, version: int | None = None, *, converted: bool = False
@@ -126,6 +130,10 @@ class RunCalls:
         self, draft: str, rev: int, document: Mapping[str, Any], name: str | None = None
     ) -> Call[answers.DraftSaved]:
         """Change revision `rev`. ApiError 409 `draft_changed`: there is a newer one, in `problem["current"]`."""
+
+    @route("PUT", "/api/drafts/{id}/folder")
+    def put_draft_in_folder(self, draft: str, folder: str) -> Call[answers.DraftFolder]:
+        """Move a draft to a folder of the front page, '' for none."""
 
     @route("DELETE", "/api/drafts/{id}")
     def delete_draft(self, draft: str, rev: int | None = None) -> Call[answers.DraftDeleted]:
@@ -204,13 +212,20 @@ class RunCalls:
         since: int | None = None,
         until: int | None = None,
         text: str | None = None,
+        by: str | None = None,
+        key: str | None = None,
+        not_status: str | None = None,
+        not_workflow: str | None = None,
+        not_by: str | None = None,
+        not_text: str | None = None,
         before: str | None = None,
         limit: int = 50,
         counts: bool = False,
     ) -> Call[answers.RunPage]:
         """List runs, newest first; `next` is the `before` of the following page. `parent`: those that this run started;
         `since`, `until`: those created then, in Unix milliseconds; `text`: those that have it in their id, idempotency
-        key or error; `counts`: also the number of runs by status, which takes longer."""
+        key or error; `by`: those that this person or token started; `key`: that with this idempotency key; `not_…`: not
+        those; `counts`: also the number of runs by status, which takes longer."""
 
     @route("GET", "/api/run-times")
     def run_times(
@@ -297,6 +312,20 @@ class RunCalls:
         """Start a new run that reuses the results before block `start`; without `start` everything runs again. `input`
         defaults to that of the run. With a `version` (a number, "active" or "draft"), the id of a `draft`, or a
         `document`, the run continues with that: what is unchanged is not run again, except the blocks `again`."""
+
+    @route("POST", "/api/runs/rerun")
+    def rerun_many(
+        self,
+        runs: Sequence[str],
+        start: str | None = None,
+        *,
+        version: int | str | None = None,
+        again: Sequence[str] | None = None,
+        preview: bool | None = None,
+        idempotency_key: str | None = None,
+    ) -> Call[answers.RerunsAnswer]:
+        """`rerun` for each of at most 100 runs; one that is refused has an `error`. `preview`: only the blocks that
+        would run."""
 
     @route("GET", "/api/runs/{id}/rerun")
     def rerun_preview(self, run: str, start: str) -> Call[answers.RerunPreview]:

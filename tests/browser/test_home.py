@@ -6,6 +6,7 @@ import json
 import re
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from playwright.sync_api import Page, expect
 
@@ -167,7 +168,50 @@ def test_workflows_are_moved_to_folders_and_drafts_are_renamed(servers: Servers,
     page.get_by_label("Name", exact=True).fill("second-look")
     page.keyboard.press("Enter")
     expect(page.get_by_test_id("card-second-look")).to_be_visible()
+    page.get_by_role("button", name="More for second-look").click()
+    page.get_by_role("menuitem", name="Move to folder").click()
+    page.get_by_label("Folder", exact=True).fill("Shop")
+    page.keyboard.press("Enter")
+    shop = page.get_by_role("group", name="Folders").get_by_role("button", name="Shop")
+    expect(shop).to_have_text("Shop2")
+    shop.click()
+    expect(page.locator(".tile")).to_have_count(2)
+    assert api.get(f"/api/drafts/{draft}")["folder"] == "Shop"
+    page.get_by_role("button", name="More for second-look").click()
+    page.get_by_role("menuitem", name="Delete").click()
+    expect(shop).to_have_text("Shop1")
+    page.get_by_role("button", name="Undo").click()
+    expect(shop).to_have_text("Shop2")
+    draft = api.get("/api/drafts")["drafts"][0]["id"]
     assert api.get(f"/api/drafts/{draft}")["document"]["name"] == "second-look"
+    watched.check()
+
+
+def test_a_workflow_is_renamed_and_its_name_goes_on_to_work(servers: Servers, contexts: Contexts) -> None:
+    server = servers()
+    api = stored(server, "pays", ASKS)
+    run = api.post("/api/workflows/pays/runs?wait=10")
+    watched = contexts(server.url)
+    page = watched.page()
+    page.goto("/")
+    page.get_by_role("button", name="More for pays").click()
+    page.get_by_role("menuitem", name="Rename").click()
+    expect(page.get_by_role("dialog")).to_contain_text("keep the name pays")
+    page.get_by_label("Name", exact=True).fill("Expenses, small")
+    page.keyboard.press("Enter")
+    expect(page.get_by_test_id("card-Expenses, small")).to_be_visible()
+    page.get_by_label("Filter by name or block").fill("SMALL")
+    expect(page.locator(".tile")).to_have_count(1)
+    assert api.post("/api/workflows/Expenses, small/runs?wait=10")["workflow"] == "pays"
+    page.goto("/runs")
+    expect(page.get_by_role("link", name="Expenses, small")).to_have_count(2)
+    page.get_by_role("combobox", name="Filter runs").fill("workflow:small")
+    page.keyboard.press("Enter")
+    expect(page).to_have_url(re.compile("workflow=pays"))
+    page.goto(f"/runs/{run['run']}")
+    expect(page.locator(".run__crumb")).to_have_text("Expenses, small")
+    page.goto(urlsplit(run["waits"][0]["link"]).path)
+    expect(page.locator(".asker")).to_contain_text("Expenses, small")
     watched.check()
 
 

@@ -52,6 +52,9 @@ def test_all_runs_are_threads_and_a_bundle_lists_its_runs(servers: Servers, cont
     expect(listed.get_by_role("heading")).to_have_text("2 runs left each by its error branch")
     expect(listed.get_by_role("listitem")).to_have_count(2)
     listed.get_by_role("button", name="Run 2 again").click()
+    dialog = page.get_by_role("dialog")
+    expect(dialog.get_by_test_id("repeated")).to_contain_text("Reserve")
+    dialog.get_by_role("button", name="Run 2 again").click()
     expect(listed.get_by_role("status")).to_have_text("2 of 2 started")
     expect(card).to_contain_text("7 runs, 4 failed")  # it is live
     listed.get_by_role("listitem").first.get_by_role("link").click()

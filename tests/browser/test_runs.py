@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from datetime import UTC, datetime, timedelta
 
 from playwright.sync_api import Page, expect
 
@@ -56,7 +57,7 @@ def test_words_become_tokens_and_narrow_the_list(servers: Servers, contexts: Con
     expect(page.locator(".runs__what b").first).to_have_text("reserve")
     field.fill("workflow asks")
     page.keyboard.press("Enter")
-    expect(page.get_by_text("None of the newest 10,000 of these runs has this text")).to_be_visible()
+    expect(page.get_by_text("None of the newest 10,000 of these runs match")).to_be_visible()
     page.keyboard.press("Backspace")
     expect(field).to_have_value("held by")
     field.fill("")
@@ -66,6 +67,54 @@ def test_words_become_tokens_and_narrow_the_list(servers: Servers, contexts: Con
     page.keyboard.press("Enter")
     rows(page, 1)
     expect(page).to_have_url(re.compile(f"text={failed[0]}"))
+
+
+def test_a_minus_leaves_out_and_names_choose_the_token(servers: Servers, contexts: Contexts) -> None:
+    _, page, _, _ = begin(servers, contexts)
+    field = page.get_by_role("combobox", name="Filter runs")
+    field.fill("-status:waiting")
+    expect(page.get_by_role("option").first).to_contain_text("not: status")
+    page.keyboard.press("Enter")
+    rows(page, 3)
+    expect(page).to_have_url(re.compile("not_status=waiting"))
+    expect(page.get_by_role("button", name="Remove: status is not Waiting")).to_be_visible()
+    field.fill("-409 held")
+    page.keyboard.press("Enter")
+    expect(page.get_by_text("None of the newest 10,000 of these runs match")).to_be_visible()
+    page.keyboard.press("Backspace")
+    expect(field).to_have_value("-409 held")
+    field.fill("status:done")
+    expect(page.get_by_role("option").first).to_contain_text("Succeeded")
+    page.goto("/runs?key=nothing")
+    expect(page.get_by_text("None of the newest 10,000 of these runs match")).to_be_visible()
+
+
+def test_dates_are_typed(servers: Servers, contexts: Contexts) -> None:
+    api, page, _, failed = begin(servers, contexts)
+    page.get_by_role("button", name="Dates").press("Enter")
+    dates = page.get_by_role("group", name="Dates")
+    made = datetime.fromtimestamp(api.get(f"/api/runs/{failed[0]}")["created_at_ms"] / 1000, UTC)
+    before, after = ((made + timedelta(days=n)).strftime("%Y-%m-%dT00:00") for n in (-1, 2))  # in any time zone
+    dates.get_by_label("To").fill(before)
+    expect(page.get_by_text("No runs match")).to_be_visible()
+    dates.get_by_label("From").fill(before)
+    dates.get_by_label("To").fill(after)
+    rows(page, 5)
+    expect(page).to_have_url(re.compile(r"since=\d+"))
+    dates.get_by_role("button", name="Any time").press("Enter")
+    expect(page).not_to_have_url(re.compile("since"))
+
+
+def test_runs_of_one_person_and_of_one_step_are_seen(servers: Servers, contexts: Contexts) -> None:
+    server = servers()
+    api = Api(server.url)
+    draft = api.draft({**FAILS, "name": "stock"})
+    api.post(f"/api/drafts/{draft}/run?wait=10", {"step": {"block": "reserve"}})
+    page = contexts(server.url).page()
+    page.goto("/runs")
+    row = page.locator(".runs__row[data-status]")
+    expect(row).to_contain_text("Step reserve of stock")
+    expect(page.get_by_role("button", name="Mine")).to_have_count(0)  # a server without a token records no one
 
 
 def test_a_view_is_kept_and_forgotten(servers: Servers, contexts: Contexts) -> None:
@@ -122,6 +171,10 @@ def test_many_runs_are_cancelled_and_started_again(servers: Servers, contexts: C
     none = bar.get_by_role("button", name="Cancel, none is open")
     expect(none).to_have_attribute("aria-disabled", "true")
     bar.get_by_role("button", name="Run again").click()
+    dialog = page.get_by_role("dialog")
+    expect(dialog.get_by_test_id("repeated")).to_contain_text("Reserve stockruns in 3 of 3")
+    assert len(api.get("/api/runs", workflow="fails")["runs"]) == 3, "what is listed has not started"
+    dialog.get_by_role("button", name="Run 3 again").click()
     rows(page, 6)
     assert len(api.get("/api/runs", workflow="fails")["runs"]) == 6
 

@@ -78,6 +78,8 @@ ELSEWHERE = {
     "post_message": "of retries and migrations, one transaction as of a cancel: tests/unit/executor/service/topics",
     "activate_workflow": "one transaction, the same as that of put_workflow, which the scenario has",
     "put_in_folder": "one row",
+    "put_draft_in_folder": "one row",
+    "put_title": "one row",
     "delete_workflow": "one transaction: tests/conformance/store/test_contract_workflows.py",
     "ask_places": "limits of blocks, beside kills: tests/e2e/test_block_limits.py",
     "assign_places": "limits of blocks, beside kills: tests/e2e/test_block_limits.py",

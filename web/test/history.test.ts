@@ -62,6 +62,7 @@ beforeEach(async () => {
     base_name: null,
     base_version: null,
     base_rev: null,
+    folder: '',
     diagnostics: [],
   }
   await openDraft('d')

@@ -33,10 +33,12 @@ async def existing_run(store: Store, run: str, row: RunRow | None = None) -> Asy
 
 
 async def find_version(store: Store, workflow: str, version: int | None = None) -> WorkflowRow:
-    """Return a version of a workflow, without a number the active one."""
+    """Return a version of a workflow by its name, else by its title; without a number the active one."""
     row = await store.get_workflow(workflow)
+    if row is None and (name := await store.named(workflow)) != workflow:
+        row = await store.get_workflow(name)
     if row is not None and version not in (None, row.version):
-        row = await store.get_workflow(workflow, version)
+        row = await store.get_workflow(row.name, version)
     if row is None:
         which = f"workflow '{workflow}'" if version is None else f"version {version} of workflow '{workflow}'"
         hint = "deploy it first: `weft workflows` lists those that are stored"

@@ -164,6 +164,7 @@ def new_run(
         document=origin.document,
         draft_id=origin.draft_id,
         draft_rev=origin.draft_rev,
+        started_by=start.by,
         sources=(start.source_run,) if start.source_run is not None else (),
         source_run_id=start.source_run,
         placement=placement_of(plan, checked, priority),

@@ -91,6 +91,7 @@ class NewRun(Struct, frozen=True):
     document: bytes | None = None
     draft_id: str | None = None
     draft_rev: int | None = None
+    started_by: str | None = None
     sources: tuple[str, ...] = ()
     source_run_id: str | None = None
     waits: tuple[WaitRow, ...] = ()

@@ -44,6 +44,7 @@ class DraftView(Struct, frozen=True):
     base_rev: int | None
     created_at_ms: int
     updated_at_ms: int
+    folder: str
     diagnostics: tuple[Diagnostic, ...] = ()
 
 
@@ -104,6 +105,11 @@ class Drafts(Topic):
             row = await self._row(id)
             raise await self._changed(row, rev)
 
+    async def put_in_folder(self, id: str, folder: str) -> None:
+        """Show a draft in a folder of the front page, '' for none; no new revision. Raises NotFound."""
+        if not await self._store.put_draft_in_folder(id, folder):
+            raise _not_found(id)
+
     async def run(
         self,
         id: str,
@@ -145,7 +151,8 @@ class Drafts(Topic):
         also returns the revision. It replaces the version on which it is based; another one only if `replaces` is that
         version. Raises like `Workflows.save`, NotFound, Conflict (draft_changed)."""
         row = await self._row(id, rev)
-        name, document = name or row.name or row.base_name, orjson.loads(row.document)
+        document = orjson.loads(row.document)
+        name = await self._store.named(name or row.name or row.base_name or "")
         if replaces is None:
             replaces = (row.base_version or 0) if name == row.base_name else 0
         saved = await self._workflows.save(document, name, activate_triggers=activate_triggers, replaces=replaces)

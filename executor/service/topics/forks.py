@@ -128,6 +128,7 @@ async def fork(
         document=origin.document,
         draft_id=origin.draft_id,
         draft_rev=origin.draft_rev,
+        started_by=started.by,
         sources=sources,
         source_run_id=source,
         waits=tuple(await _waits(store, row.id, opened, id, parts.links, now_ms)),

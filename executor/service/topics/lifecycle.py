@@ -139,17 +139,22 @@ class Lifecycle(Topic):
         return Submitted(stored.id, stored.workflow, stored.version, stored.status, created)
 
     async def preview_go_on(
-        self, run: str, target: Target, block: str | None = None, *, again: Collection[str] = ()
+        self, run: str, target: Target | None, block: str | None = None, *, again: Collection[str] = ()
     ) -> Continuation:
+        """Return what `go_on` would run. Without a target it is the run itself, again: from `block`, or all of it."""
         row, plan, origin, chosen = await self._target(run, target, block, again)
         async with existing_run(self._store, run):
             return await reruns.preview(self._parts, row, plan, origin, chosen)
 
     async def _target(
-        self, run: str, target: Target, block: str | None, again: Collection[str]
+        self, run: str, target: Target | None, block: str | None, again: Collection[str]
     ) -> tuple[RunRow, Plan, Origin, tuple[str, ...]]:
         row, old = await self._ended(run)
-        plan, origin = await reruns.resolve(self._parts, row, old, target)
+        plan, origin = old, origin_as(row)
+        if target is not None:
+            plan, origin = await reruns.resolve(self._parts, row, old, target)
+        elif block is None:
+            again = {node.block for node in old.nodes}
         reruns.check_blocks(plan, again)
         after = set() if block is None else reruns.blocks_from(plan, _root_node(plan, block))
         return row, plan, origin, tuple(sorted({*again, *after}))

@@ -26,7 +26,7 @@ from executor.service.parts import Parts
 
 DRAFTS_LOOKED_AT = 1_000
 
-Fate = Literal["kept", "maybe", "again", "new"]
+Fate = Literal["kept", "maybe", "again", "new", "skipped"]
 
 
 class Target(Struct, frozen=True):
@@ -40,7 +40,7 @@ class Target(Struct, frozen=True):
 
 class BlockFate(Struct, frozen=True):
     """A block in a continued run. `kept` outputs are taken over, and `calls` of nodes that had begun; `effect` is what
-    the rest may do outside. `why`: changed, failed, asked, input, new, chosen or always."""
+    the rest may do outside. `why`: changed, failed, asked, input, branch, new, chosen or always."""
 
     block: str
     name: str
@@ -53,7 +53,8 @@ class BlockFate(Struct, frozen=True):
 
 class Continuation(Struct, frozen=True):
     """The blocks of a continued run with their fates: `kept` is not run; `maybe` is run where its input comes out
-    otherwise; `again` has run, or began, and runs again; `new` did not run before."""
+    otherwise, or (`why`: branch) where a block before it takes its branch; `again` has run, or began, and runs again;
+    `new` did not run before, and runs; `skipped` is on a branch that is not taken, as before."""
 
     run: str
     workflow: str
@@ -166,13 +167,40 @@ class _Fates:
             sources |= {other for other, region in enumerate(plan.region_of) if node.body in plan.chains[region]}
         return "input" if self._why.keys() & sources else ""
 
+    def _reached(self) -> list[bool | None]:
+        """Return for each node if its branch is taken, None where that is decided anew."""
+        plan, reached = self._new, list[bool | None]()
+        for number, node in enumerate(plan.nodes):  # after all that lead to it
+            region = plan.regions[plan.region_of[number] if node.sentinel != "end" else node.body]
+            if node.sentinel == "end" or not plan.sources[number]:
+                reached.append(region.start < 0 or reached[region.start])
+                continue
+            ways = [
+                self._way(other, edge.handle, reached[other])
+                for other in plan.sources[number]
+                for edge in plan.nodes[other].out
+                if edge.target == number
+            ]
+            reached.append(True if True in ways else None if None in ways else False)
+        return reached
+
+    def _way(self, number: int, handle: str, reached: bool | None) -> bool | None:
+        node = self._new.nodes[number]
+        if not reached:
+            return reached
+        if node.sentinel is not None or number in self._why:
+            return True if all(edge.handle == handle for edge in node.out) else None
+        return any((outcome.route or "out") == handle for outcome in self._known.get(node.id, ()))
+
     def listed(self) -> tuple[BlockFate, ...]:
-        found = []
+        found, reached = [], self._reached()
         for number, node in enumerate(self._new.nodes):
             if node.sentinel is not None:
                 continue
             known, why = self._known.get(node.id, []), self._why.get(number, "")
             fate: Fate = "kept" if not why else "maybe" if why == "input" else "again" if known else "new"
+            if not known and reached[number] is not True:
+                fate, why = "maybe" if reached[number] is None else "skipped", "branch"
             takes = known if why in ("", "input", "failed") else []
             kept = sum(bool(outcome.seq) for outcome in takes)
             calls = sum(len(outcome.steps_kept) for outcome in takes if not outcome.seq)

@@ -30,6 +30,7 @@ from executor.kernel.run.new_run import Origin, check_input, new_run, new_run_id
 from executor.kernel.store.run_rows import NewRun, RunRow
 from executor.kernel.store.statements import TERMINAL, RunStatus
 from executor.kernel.store.topics.drafts import DraftHead
+from executor.kernel.store.topics.run_lists import NOTHING, Without
 from executor.kernel.store.topics.workflows import WorkflowRow
 from executor.kernel.worker.pressure import Pressure
 from executor.service.parts import Parts, Topic
@@ -352,12 +353,14 @@ class Runs(Topic):
         since: int | None = None,
         until: int | None = None,
         text: str | None = None,
+        by: str | None = None,
+        key: str | None = None,
+        without: Mapping[Without, str] = NOTHING,
     ) -> list[RunRow]:
-        """List runs, newest first; `before` is the last id of the previous page, `parent` the run that started them.
-        `text` is looked for in 10,000 runs."""
-        return await self._store.list_runs(
-            workflow, status, before, limit, draft, parent=parent, since=since, until=until, text=text
-        )
+        """List runs, newest first; `before` is the last id of the previous page, `parent` the run that started them,
+        `by` the person or token. `key` (idempotency), `text` and `without` are looked for in 10,000 runs."""
+        more: dict[str, Any] = {"since": since, "until": until, "text": text, "by": by, "key": key, "without": without}
+        return await self._store.list_runs(workflow, status, before, limit, draft, parent=parent, **more)
 
 
 async def _with_family(parts: Parts, waits: Waits, view: RunView, row: RunRow) -> RunView:

@@ -102,7 +102,7 @@ class Workflows(Topic):
         document = without_pins(document)
         compiled = await self.compile(document)
         plan = plan_of(compiled)
-        name = _checked(name or plan.name or "")
+        name = await self._store.named(_checked(name or plan.name or ""))
         # The hash ignores the order of keys, the stored document does not: forms show fields in their author's order.
         digest = hashlib.sha256(orjson.dumps(document, option=orjson.OPT_SORT_KEYS)).hexdigest()
         declared, off = await self._declared(name, document, activate_triggers)
@@ -193,6 +193,20 @@ class Workflows(Topic):
         """Show a workflow in a folder of the front page, '' for none. Raises NotFound."""
         if not await self._store.put_in_folder(name, folder):
             raise _not_found(name)
+
+    async def title(self, name: str) -> str:
+        """Return what is shown in place of the name."""
+        head = await self._store.get_head(name)
+        return (head.title if head is not None else "") or name
+
+    async def rename(self, name: str, title: str) -> None:
+        """Show this text in place of the name of a workflow, '' for its name, which stays and is found by both. Raises
+        NotFound, BadRequest, and Conflict (title_taken)."""
+        title = "" if title in ("", name) else _checked(title)
+        await self.get(name)
+        if not await self._store.put_title(name, title):
+            hint = "choose another text, or rename or delete that workflow first"
+            raise Conflict(f"another workflow is called '{title}'", code="title_taken", hint=hint, pointer="/title")
 
     async def delete(self, name: str) -> DeletedWorkflow:
         """Delete a workflow with its versions, schedules and webhooks. Runs that have ended stay. Raises NotFound,

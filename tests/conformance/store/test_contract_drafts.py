@@ -16,7 +16,7 @@ from tests.support.rows import T0, finish, new_run, owned_run, row
 async def test_a_new_draft_has_revision_one(store: Store) -> None:
     draft, written = await store.put_draft("d1", 0, "refund", b'{"blocks":{}}', T0, base_version=3)
     assert written
-    assert draft == DraftRow("d1", "refund", 1, "refund", 3, 1, T0, T0, b'{"blocks":{}}')
+    assert draft == DraftRow("d1", "refund", 1, "refund", 3, 1, T0, T0, "", b'{"blocks":{}}')
     assert await store.get_draft("d1") == draft
     plain, _ = await store.put_draft("d2", 0, "", b"{}", T0)
     assert plain is not None and (plain.base_name, plain.base_version, plain.base_rev) == (None, None, None)
@@ -26,7 +26,7 @@ async def test_a_draft_is_replaced_by_who_knows_its_revision(store: Store) -> No
     first, _ = await store.put_draft("d", 0, "a", b'"one"', T0)
     second, written = await store.put_draft("d", 1, "b", b'"two"', T0 + 5)
     assert written
-    assert second == DraftRow("d", "b", 2, None, None, None, T0, T0 + 5, b'"two"')
+    assert second == DraftRow("d", "b", 2, None, None, None, T0, T0 + 5, "", b'"two"')
     for stale in (0, 1, 3):
         assert await store.put_draft("d", stale, "c", b'"lost?"', T0 + 9) == (second, False)
     assert await store.get_draft("d") == second
@@ -55,9 +55,24 @@ async def test_rebasing_leaves_document_and_revision(store: Store) -> None:
     await store.put_draft("d", 0, "", b"1", T0)
     await store.put_draft("d", 1, "", b"2", T0 + 1)
     rebased = await store.rebase_draft("d", 1, "w", 7)
-    assert rebased == DraftRow("d", "", 2, "w", 7, 1, T0, T0 + 1, b"2") == await store.get_draft("d")
+    assert rebased == DraftRow("d", "", 2, "w", 7, 1, T0, T0 + 1, "", b"2") == await store.get_draft("d")
     third, written = await store.put_draft("d", 2, "", b"3", T0 + 2, base_version=99)
     assert written and third is not None and (third.base_name, third.base_version, third.base_rev) == ("w", 7, 1)
+
+
+async def test_a_workflow_is_in_the_folder_of_its_draft_if_it_is_in_none(store: Store) -> None:
+    await store.put_draft("d", 0, "w", b"1", T0)
+    assert await store.put_draft_in_folder("d", "Shop") and not await store.put_draft_in_folder("none", "Shop")
+    revised, _ = await store.put_draft("d", 1, "w", b"2", T0 + 1)
+    assert revised is not None and (revised.folder, revised.rev) == ("Shop", 2), "a new revision stays there"
+    await store.put_workflow("w", b"2", "h", T0 + 2)
+    await store.rebase_draft("d", 2, "w", 1)
+    head = await store.get_head("w")
+    assert head is not None and head.folder == "Shop"
+    await store.put_draft_in_folder("d", "Old")
+    await store.rebase_draft("d", 2, "w", 1)
+    head = await store.get_head("w")
+    assert head is not None and head.folder == "Shop", "it stays where it is"
 
 
 async def test_drafts_are_deleted_at_a_revision_or_at_any(store: Store) -> None:
@@ -77,7 +92,7 @@ async def test_drafts_are_listed_by_their_last_change_in_pages(store: Store) -> 
     await store.put_draft("d0", 1, "n0", b"{}", T0 + 9)
     listed = await store.list_drafts()
     assert [draft.id for draft in listed] == ["d0", "d4", "d3", "d2", "d1"]
-    assert listed[0] == DraftHead("d0", "n0", 2, None, None, None, T0, T0 + 9)
+    assert listed[0] == DraftHead("d0", "n0", 2, None, None, None, T0, T0 + 9, "")
     first = await store.list_drafts(limit=2)
     assert [draft.id for draft in first] == ["d0", "d4"]
     assert [draft.id for draft in await store.list_drafts("d4", 2)] == ["d3", "d2"]

@@ -45,6 +45,39 @@ async def test_runs_are_found_by_time_and_by_text(store: Store) -> None:
     assert await ids(store, text="nothing") == []
 
 
+async def test_runs_are_found_by_who_started_them_and_by_what_they_are_not(store: Store) -> None:
+    for n, (by, status) in enumerate((("user:ada", "failed"), ("user:bo", "succeeded"), (None, None))):
+        created, _ = await store.create_run(new_run(f"b{n}", T0 + n, started_by=by, idempotency_key=f"A-{n}"))
+        if status is not None:
+            (claimed,) = await store.claim("w1", T0 + n, 15_000, run_id=created.id)
+            end = change(claimed, record("run.finished", None), status=status, finished=True, now_ms=T0 + n + 500)
+            await store.append(end)
+    assert await ids(store, by="user:ada") == ["b0"] == await ids(store, key="A-0") and await ids(store, by="x") == []
+    starters = await store.starters(["b0", "b1", "b2", "nothing"])
+    assert starters == {"b0": ("user:ada", False), "b1": ("user:bo", False), "b2": (None, False)}
+    assert (
+        await ids(store, without={"by": "user:ada"}) == ["b2", "b1"] == await ids(store, without={"status": "failed"})
+    )
+    assert await ids(store, without={"status": "queued", "text": "a-1"}) == ["b0"]
+    assert await ids(store, by="user:bo", without={"text": "b1"}) == []
+    assert await ids(store, without={"workflow": "expense"}) == [] != await ids(store, without={"workflow": "other"})
+
+
+async def test_a_workflow_is_found_by_its_title_until_one_has_that_name(store: Store) -> None:
+    await store.put_workflow("a", b"{}", "h1", T0)
+    await store.put_workflow("b", b"{}", "h2", T0)
+    assert await store.put_title("a", "Orders") and not await store.put_title("nothing", "Orders")
+    assert not await store.put_title("b", "Orders") and not await store.put_title("b", "a"), "both are taken"
+    assert [await store.named(text) for text in ("a", "Orders", "other", "")] == ["a", "a", "other", ""]
+    await store.put_workflow("a", b'{"v":2}', "h3", T0 + 1)
+    head = await store.get_head("a")
+    assert head is not None and (head.title, head.newest) == ("Orders", 2), "a new version keeps it"
+    assert await store.put_title("a", "") and await store.named("Orders") == "Orders"
+    assert await store.put_title("a", "Orders")
+    await store.put_workflow("Orders", b"{}", "h4", T0 + 2)
+    assert await store.named("Orders") == "Orders"
+
+
 async def test_only_so_many_texts_are_compared_for_a_page(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(run_lists, "SCAN_MAX", 2)
     for n in range(5):

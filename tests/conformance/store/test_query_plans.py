@@ -80,6 +80,9 @@ READS: dict[str, dict[str, list[Any]]] = {
         "since": [None, T0],
         "until": [None, T0],
         "text": [None, "held"],
+        "by": [None, "user:ada"],
+        "key": [None, "k"],
+        "without": [{}, {"status": "succeeded", "workflow": "w", "by": "user:ada", "text": "held"}],
     },
     "list_cards": {"folder": [None, "Shop"], "text": [None, "stock"], "order": ["run", "changed", "name"]},
     "count_by_time": {"workflow": [None, "expense"]},
@@ -106,6 +109,7 @@ READS: dict[str, dict[str, list[Any]]] = {
 }
 ARGUMENTS: dict[str, Any] = {
     "name": "idle",
+    "text": "Idle",
     "workflow": "idle",
     "names": ["SECRET"],
     "since_ms": T0,

@@ -67,6 +67,7 @@ class _Run(Struct):
     events: list[Record]
     placement: Placement = Placement()
     source_run_id: str | None = None
+    started_by: str | None = None
     waits: dict[str, WaitRow] = field(default_factory=dict)
     inbox: dict[int, bytes] = field(default_factory=dict)
     inbox_n: int = 0
@@ -138,7 +139,7 @@ class ModelStore(
         if old is None:
             based = base_version is not None
             new = DraftRow(
-                id, name, 1, name if based else None, base_version, 1 if based else None, now_ms, now_ms, document
+                id, name, 1, name if based else None, base_version, 1 if based else None, now_ms, now_ms, "", document
             )
         else:
             new = replace(old, name=name, rev=expected_rev + 1, updated_at_ms=now_ms, document=document)
@@ -167,7 +168,15 @@ class ModelStore(
         draft = self._drafts.get(id)
         if draft is not None:
             draft = self._drafts[id] = replace(draft, base_name=workflow, base_version=version, base_rev=rev)
+            folder, by, title = self._fronts.get(workflow, ("", None, ""))
+            if workflow in self._fronts:
+                self._fronts[workflow] = folder or draft.folder, by, title
         return draft
+
+    async def put_draft_in_folder(self, id: str, folder: str) -> bool:
+        if id in self._drafts:
+            self._drafts[id] = replace(self._drafts[id], folder=folder)
+        return id in self._drafts
 
     async def delete_draft(self, id: str, expected_rev: int | None = None) -> bool:
         draft = self._drafts.get(id)
@@ -222,7 +231,8 @@ class ModelStore(
         self._plans.setdefault(run.plan_hash, run.plan)
         self._use(run.plan_hash, run.now_ms)
         waits = {wait.id: wait for wait in run.waits}
-        made = _Run(row, _numbered(run.records, 0), run.placement, run.source_run_id, waits, signals=list(run.signals))
+        begun = _numbered(run.records, 0)
+        made = _Run(row, begun, run.placement, run.source_run_id, run.started_by, waits, signals=list(run.signals))
         self._runs[run.id] = self._open[run.id] = made
         self._by_token |= {wait.token_hash: (run.id, wait.id) for wait in run.waits}
         for hash, content in run.blobs:
@@ -282,6 +292,9 @@ class ModelStore(
         since: int | None = None,
         until: int | None = None,
         text: str | None = None,
+        by: str | None = None,
+        key: str | None = None,
+        without: Mapping[run_lists.Without, str] = run_lists.NOTHING,
     ) -> list[RunRow]:
         if before is not None and before not in self._runs:
             return []
@@ -291,9 +304,21 @@ class ModelStore(
         found = [row for row in found if until is None or row.created_at_ms < until]
         if before is not None:
             found = [row for row in found if _age(row) < _age(self._runs[before].row)]
-        if text is not None:
-            found = [row for row in found[: run_lists.SCAN_MAX] if text.lower() in _texts(row)]
+        found = [row for row in found if by is None or self._runs[row.id].started_by == by]
+        if text is not None or key is not None or without:
+            found = [row for row in found[: run_lists.SCAN_MAX] if (text or "").lower() in _texts(row)]
+            found = [row for row in found if key in (None, row.idempotency_key)]
+        for name, value in without.items():
+            found = [row for row in found if not self._is(row, name, value)]
         return found[:limit]
+
+    def _is(self, row: RunRow, name: run_lists.Without, value: str) -> bool:
+        if name == "text":
+            return value.lower() in _texts(row)
+        return value == {"by": self._runs[row.id].started_by, "status": row.status, "workflow": row.workflow}[name]
+
+    async def starters(self, ids: Sequence[str]) -> dict[str, tuple[str | None, bool]]:
+        return {id: (self._runs[id].started_by, False) for id in ids if id in self._runs}  # it reads no plans
 
     async def count_runs(self, workflow: str | None = None, draft: str | None = None) -> dict[str, int]:
         counts = Counter(row.status for row in self._newest(workflow, draft))

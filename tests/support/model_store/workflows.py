@@ -42,7 +42,7 @@ class ModelWorkflows:
         super().__init__()
         self._workflows: dict[str, list[WorkflowRow]] = {}
         self._active: dict[str, tuple[int, int]] = {}  # name -> version, since when
-        self._fronts: dict[str, tuple[str, str | None]] = {}  # name -> folder, who changed it
+        self._fronts: dict[str, tuple[str, str | None, str]] = {}  # name -> folder, who changed it, title
 
     async def put_workflow(
         self,
@@ -77,7 +77,8 @@ class ModelWorkflows:
         before, _ = self._active.get(row.name, (None, 0))
         if before != row.version:
             self._active[row.name] = row.version, now_ms
-            self._fronts[row.name] = self._fronts.get(row.name, ("", None))[0], by
+            folder, _, title = self._fronts.get(row.name, ("", None, ""))
+            self._fronts[row.name] = folder, by, title
         if declared is not None:
             self._put_declared(row.name, declared.of_version(row.version))
         return Stored(row, created, before != row.version, before if before != row.version else None)
@@ -115,12 +116,24 @@ class ModelWorkflows:
             else LastRun(last.id, last.version, last.status, last.created_at_ms, last.finished_at_ms),
             folder=self._fronts[name][0],
             changed_by=self._fronts[name][1],
+            title=self._fronts[name][2],
         )
+
+    async def named(self, text: str) -> str:
+        titled = [name for name, front in sorted(self._fronts.items()) if front[2] == text and text]
+        return text if text in self._active or not titled else titled[0]
+
+    async def put_title(self, name: str, title: str) -> bool:
+        others = {other: front[2] for other, front in self._fronts.items() if other in self._active and other != name}
+        if name not in self._active or (title and title in {*others, *others.values()}):
+            return False
+        self._fronts[name] = *self._fronts[name][:2], title
+        return True
 
     async def put_in_folder(self, name: str, folder: str) -> bool:
         if name not in self._active:
             return False
-        self._fronts[name] = folder, self._fronts[name][1]
+        self._fronts[name] = folder, *self._fronts[name][1:]
         return True
 
     async def list_heads(self) -> list[WorkflowHead]:

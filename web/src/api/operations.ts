@@ -28,6 +28,7 @@ import type {
   DraftAddress,
   DraftChange,
   DraftDeleted,
+  DraftFolder,
   DraftPage,
   DraftRequest,
   DraftRunAccepted,
@@ -65,8 +66,10 @@ import type {
   OpenApiImport,
   OpenApiImported,
   PublicWait,
+  RerunManyRequest,
   RerunPreview,
   RerunRequest,
+  RerunsAnswer,
   RetryAccepted,
   RetryRequest,
   RoleRequest,
@@ -102,6 +105,7 @@ import type {
   SignalAccepted,
   SignalList,
   SignalRequest,
+  TitleRequest,
   TokenList,
   TokenMade,
   TokenRequest,
@@ -127,6 +131,7 @@ import type {
   WorkflowDeleted,
   WorkflowFolder,
   WorkflowPage,
+  WorkflowTitle,
   WorkflowVersion,
   Json,
   JsonObject,
@@ -195,6 +200,13 @@ export interface Operations {
     query: Record<never, never>
     body: ActivateRequest
     answer: SavedWorkflow
+  }
+  /** Rename a workflow. */
+  'PUT /api/workflows/{name}/title': {
+    path: { name: string }
+    query: Record<never, never>
+    body: TitleRequest
+    answer: WorkflowTitle
   }
   /** Move a workflow to a folder. */
   'PUT /api/workflows/{name}/folder': {
@@ -287,6 +299,13 @@ export interface Operations {
     body: undefined
     answer: DraftDeleted
   }
+  /** Move a draft to a folder. */
+  'PUT /api/drafts/{id}/folder': {
+    path: { id: string }
+    query: Record<never, never>
+    body: FolderRequest
+    answer: DraftFolder
+  }
   /** Start a run of a draft. */
   'POST /api/drafts/{id}/run': {
     path: { id: string }
@@ -325,7 +344,7 @@ export interface Operations {
   /** Runs, newest first. */
   'GET /api/runs': {
     path: Record<never, never>
-    query: { workflow?: string; draft?: string; parent?: string; status?: 'queued' | 'running' | 'waiting' | 'succeeded' | 'failed' | 'cancelled'; since?: number; until?: number; text?: string; before?: string; limit?: number; counts?: '1' | 'true' | 'yes' | 'on' | '0' | 'false' | 'no' | 'off' }
+    query: { workflow?: string; draft?: string; parent?: string; status?: 'queued' | 'running' | 'waiting' | 'succeeded' | 'failed' | 'cancelled'; since?: number; until?: number; text?: string; by?: string; key?: string; not_status?: 'queued' | 'running' | 'waiting' | 'succeeded' | 'failed' | 'cancelled'; not_workflow?: string; not_by?: string; not_text?: string; before?: string; limit?: number; counts?: '1' | 'true' | 'yes' | 'on' | '0' | 'false' | 'no' | 'off' }
     body: undefined
     answer: RunPage
   }
@@ -412,6 +431,13 @@ export interface Operations {
     query: { version?: string; draft?: string; from?: string }
     body: undefined
     answer: Continuation
+  }
+  /** Run many again, or preview that. */
+  'POST /api/runs/rerun': {
+    path: Record<never, never>
+    query: Record<never, never>
+    body: RerunManyRequest
+    answer: RerunsAnswer
   }
   /** Events of a run: live stream, or history as JSON. */
   'GET /api/runs/{id}/events': {
@@ -1011,5 +1037,6 @@ export const KEYED: ReadonlySet<string> = new Set([
   'POST /api/runs/{id}/fork',
   'POST /api/runs/{id}/nodes/{key}/retry',
   'POST /api/runs/{id}/rerun',
+  'POST /api/runs/rerun',
   'POST /api/runs/{id}/signals/{name}',
 ])

@@ -104,11 +104,11 @@ export interface BacktestRequest {
 }
 
 /** A block in a continued run. `kept` outputs are taken over, and `calls` of nodes that had begun; `effect` is what
- * the rest may do outside. `why`: changed, failed, asked, input, new, chosen or always. */
+ * the rest may do outside. `why`: changed, failed, asked, input, branch, new, chosen or always. */
 export interface BlockFate {
   block: string
   name: string
-  fate: 'again' | 'kept' | 'maybe' | 'new'
+  fate: 'again' | 'kept' | 'maybe' | 'new' | 'skipped'
   effect: string
   kept: number
   calls: number
@@ -203,6 +203,7 @@ export interface Card {
   last_run: LastRun | null
   folder: string
   changed_by: string | null
+  title: string
   document: Json
   runs: ShortRun[]
   states: Record<string, string>
@@ -363,7 +364,8 @@ export interface ConnectorView {
 }
 
 /** The blocks of a continued run with their fates: `kept` is not run; `maybe` is run where its input comes out
- * otherwise; `again` has run, or began, and runs again; `new` did not run before. */
+ * otherwise, or (`why`: branch) where a block before it takes its branch; `again` has run, or began, and runs again;
+ * `new` did not run before, and runs; `skipped` is on a branch that is not taken, as before. */
 export interface Continuation {
   run: string
   workflow: string
@@ -435,6 +437,11 @@ export interface DraftDeleted {
   deleted: boolean
 }
 
+export interface DraftFolder {
+  id: string
+  folder: string
+}
+
 /** `next`: pass it as `before` for the following page; null at the end. */
 export interface DraftPage {
   drafts: DraftSummary[]
@@ -481,6 +488,7 @@ export interface DraftSummary {
   base_rev: number | null
   created_at_ms: number
   updated_at_ms: number
+  folder: string
   last_run: LastRun | null
 }
 
@@ -508,6 +516,7 @@ export interface DraftView {
   base_rev: number | null
   created_at_ms: number
   updated_at_ms: number
+  folder: string
   diagnostics: Diagnostic[]
 }
 
@@ -1177,6 +1186,30 @@ export interface RefusalView {
   run: string | null
 }
 
+/** POST /api/runs/rerun. `runs` that have ended, each once; the rest is as for one of them. `preview`: change
+ * nothing, and return what would run. */
+export interface RerunManyRequest {
+  from?: string | null
+  input?: Json
+  version?: number | 'active' | 'draft' | null
+  draft?: string | null
+  document?: JsonObject | null
+  again?: string[]
+  runs: string[]
+  preview?: boolean
+}
+
+/** `source` and the new `run`, which is not `created` if the same request had made it before; or `error` and its
+ * `code`. `blocks`: of a preview, see Continuation. */
+export interface RerunOfMany {
+  source: string
+  run: string | null
+  created: boolean
+  blocks: BlockFate[]
+  code: string
+  error: string
+}
+
 /** Ids of blocks, including those inside containers: `reused` keep their outputs, `again` can run, `skipped` stay
  * skipped. */
 export interface RerunPreview {
@@ -1197,6 +1230,10 @@ export interface RerunRequest {
   draft?: string | null
   document?: JsonObject | null
   again?: string[]
+}
+
+export interface RerunsAnswer {
+  runs: RerunOfMany[]
 }
 
 /** `how` "now": the run is `source` itself, and its next attempt begins at once. Else it is a new one: "from_block"
@@ -1434,8 +1471,8 @@ export interface RunState {
 }
 
 /** A run in a list, without its nodes and variables. `input_summary`: the beginning of the input as JSON text;
- * `duration_ms`: from its first start to its end, null before that. `stale`, `stale_since_ms`, `lacks`: as in
- * RunDetail. */
+ * `duration_ms`: from its first start to its end, null before that. `key`: its idempotency key. `step`: the block
+ * of a draft that ran alone. `by`, `stale`, `stale_since_ms`, `lacks`: as in RunDetail. */
 export interface RunSummary {
   id: string
   workflow: string
@@ -1451,6 +1488,9 @@ export interface RunSummary {
   duration_ms: number | null
   draft_id: string | null
   draft_rev: number | null
+  key: string | null
+  by: string | null
+  step: string | null
   stale: boolean
   stale_since_ms: number | null
   lacks: string | null
@@ -1767,6 +1807,11 @@ export interface StepView {
   prices?: string
   error?: { code: string; message: string; retryable?: boolean; block?: string | null; hint?: string; traceback?: string; [other: string]: unknown } | null
   from_run?: string | null
+}
+
+/** PUT /api/workflows/{name}/title. An empty text shows its name again. */
+export interface TitleRequest {
+  title: string
 }
 
 /** A token without its secret. `user`: whose it is, null when it was made with the server's token. Its role is never
@@ -2133,7 +2178,8 @@ export interface WorkflowFolder {
 }
 
 /** A workflow without a document. `version`, `hash` and `created_at_ms` are those of the active version; `newest` is
- * the highest version, `versions` their number. `changed_by` made it the active one, if that is known. */
+ * the highest version, `versions` their number. `changed_by` made it the active one, if that is known. `title`: shown
+ * in place of its name, '' for the name. */
 export interface WorkflowHead {
   name: string
   version: number
@@ -2145,11 +2191,17 @@ export interface WorkflowHead {
   last_run: LastRun | null
   folder: string
   changed_by: string | null
+  title: string
 }
 
 /** `version` of a workflow is the active one, which runs where no version is given. */
 export interface WorkflowPage {
   workflows: WorkflowHead[]
+}
+
+export interface WorkflowTitle {
+  name: string
+  title: string
 }
 
 /** `active`: the version that runs where none is given; `newest`: the highest version. `hash` is of the

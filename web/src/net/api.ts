@@ -59,6 +59,13 @@ export interface RunQuery {
   /** Only runs that this run started. */
   parent?: string
   status?: RunStatus
+  /** Who started them, such as `user:ada`; their idempotency key. */
+  by?: string
+  key?: string
+  not_status?: RunStatus
+  not_workflow?: string
+  not_by?: string
+  not_text?: string
   /** Created then: Unix ms. */
   since?: number
   until?: number
@@ -90,6 +97,9 @@ export const api = {
   /** `folder` empty: in none. */
   putInFolder: (name: string, folder: string) =>
     send('PUT', `/api/workflows/${enc(name)}/folder`, anything, { folder }),
+  /** Another text in place of the name, which stays; '' for the name. */
+  renameWorkflow: (name: string, title: string) =>
+    send('PUT', `/api/workflows/${enc(name)}/title`, anything, { title }),
   deleteWorkflow: (name: string) => send('DELETE', `/api/workflows/${enc(name)}`, anything, {}),
   workflow: (name: string, version?: number) => get(`/api/workflows/${enc(name)}${query({ version })}`, read.version),
   /** Versions of a workflow, newest first. */
@@ -103,6 +113,7 @@ export const api = {
   // drafts: what is being edited
   drafts: async (): Promise<DraftSummary[]> => (await get('/api/drafts', answer(is.DraftPage))).drafts,
   draft: (id: string) => get(`/api/drafts/${enc(id)}`, read.draft),
+  putDraftInFolder: (id: string, folder: string) => send('PUT', `/api/drafts/${enc(id)}/folder`, anything, { folder }),
   /** Asked for twice at once (a button pressed twice), it is one draft. */
   createDraft: (document: unknown, name?: string, baseVersion?: number | null) => {
     const body = { document, name, base_version: baseVersion }
@@ -203,6 +214,13 @@ export const api = {
   /** Without `from` everything runs again; with it, results from before that block are reused. */
   rerun: (id: string, from?: string, input?: Json) =>
     make(`/api/runs/${enc(id)}/rerun`, { from, input }, answer(is.RunAccepted)),
+  /** Each of at most 100 runs, again or continued with the active version; `preview` changes nothing. */
+  rerunMany: (runs: readonly string[], version: 'active' | null, preview = false) => {
+    const body = { runs, preview, ...(version ? { version } : {}) }
+    return preview
+      ? post('/api/runs/rerun', body, answer(is.RerunsAnswer))
+      : make('/api/runs/rerun', body, answer(is.RerunsAnswer))
+  },
   rerunPreview: (id: string, from: string) =>
     get(`/api/runs/${enc(id)}/rerun${query({ from })}`, answer(is.RerunPreview)),
   /** A preview of the run, continued with the draft or the active version. */

@@ -98,10 +98,11 @@ export default function Home(): ReactElement {
   })
 
   const people = (waits.value ?? []).filter(isForPeople)
-  const folders = cards.value?.folders ?? {}
-  const published = Object.values(folders).reduce((sum, count) => sum + count, 0)
+  const published = Object.values(cards.value?.folders ?? {}).reduce((sum, count) => sum + count, 0)
   // A draft of a workflow has the card of the workflow.
   const own = (drafts.value ?? []).filter((draft) => draft.base_name === null)
+  const folders: Record<string, number> = { ...cards.value?.folders }
+  for (const draft of own) folders[draft.folder] = (folders[draft.folder] ?? 0) + 1
   const total = published + own.length
   const known = cards.value !== null && drafts.value !== null
   const choose = (): void => file.current?.click()
@@ -193,7 +194,8 @@ export default function Home(): ReactElement {
             <Grid
               page={cards.value}
               drafts={drafts.value ?? []}
-              own={folder === null || folder === DRAFTS ? own : []}
+              own={own.filter((draft) => folder === null || folder === DRAFTS || draft.folder === folder)}
+              folders={Object.keys(folders).filter(Boolean).sort()}
               {...{ folder, text, order, specs, why, reload }}
             />
           )}
@@ -248,6 +250,7 @@ interface GridProps {
   /** Those that are no workflow yet. */
   own: NonNullable<Awaited<ReturnType<typeof api.drafts>>>
   folder: string | null
+  folders: readonly string[]
   text: string
   order: Order
   specs: Parameters<typeof DraftTile>[0]['specs']
@@ -255,20 +258,20 @@ interface GridProps {
   reload: () => void
 }
 
-function Grid({ page, drafts, own, folder, text, order, specs, why, reload }: GridProps): ReactElement {
+function Grid({ page, drafts, own, folder, folders, text, order, specs, why, reload }: GridProps): ReactElement {
   const cards = folder === DRAFTS ? [] : (page?.cards ?? [])
   const more = { specs, why, onChange: reload }
   const items = [
     ...cards.map((card) => ({
       key: `w ${card.name}`,
-      name: card.name,
+      name: card.title || card.name,
       at: order === 'changed' ? card.activated_at_ms : (card.last_run?.created_at_ms ?? 0),
       tile: (
         <WorkflowTile
           key={`w ${card.name}`}
           card={card}
           draft={drafts.find((draft) => draft.base_name === card.name)}
-          folders={Object.keys(page?.folders ?? {}).filter(Boolean)}
+          folders={folders}
           byChange={order === 'changed'}
           now={serverNow()}
           {...more}
@@ -281,7 +284,7 @@ function Grid({ page, drafts, own, folder, text, order, specs, why, reload }: Gr
         key: draft.id,
         name: draft.name,
         at: Math.max(draft.updated_at_ms, draft.last_run?.created_at_ms ?? 0),
-        tile: <DraftTile key={draft.id} draft={draft} {...more} />,
+        tile: <DraftTile key={draft.id} draft={draft} folders={folders} {...more} />,
       })),
   ].sort((a, b) => (order === 'name' ? a.name.localeCompare(b.name) : b.at - a.at))
   if (items.length) return <ul className="home__grid">{items.map((item) => item.tile)}</ul>
@@ -307,6 +310,7 @@ function Folders({
     [null, 'All', total],
     ...Object.entries(folders)
       .filter(([name]) => name)
+      .sort(([a], [b]) => a.localeCompare(b))
       .map(([name, count]): [string, string, number] => [name, name, count]),
     ...(drafts ? [[DRAFTS, 'Drafts', drafts] as [string, string, number]] : []),
   ]

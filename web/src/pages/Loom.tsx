@@ -16,6 +16,7 @@ import { Status } from '../ui/status'
 import type { RunStatus } from '../api/types'
 import { useData } from '../ui/useData'
 import { useReadOnly } from '../ui/rights'
+import { useTitles } from '../state/titles'
 import { shortId } from '../ui/words'
 import { serverNow } from '../net/clock'
 import { Histogram, type Brush } from './loom/Histogram'
@@ -23,6 +24,7 @@ import { OneOrAll } from './loom/OneOrAll'
 import { Picture } from './loom/Picture'
 import { isOpen, totalsOf } from './loom/totals'
 import { ListState, Stale, usePolled } from './parts'
+import { RerunMany } from './runs/RerunMany'
 import './pages.css'
 import './loom/loom.css'
 
@@ -36,8 +38,6 @@ const SPANS: readonly (readonly [id: string, label: string, words: string, ms: n
   ['all', '1,000 runs', '', null],
 ]
 const LISTED = 50
-/** Requests at the same time when many runs are run again. */
-const AT_ONCE = 4
 
 export default function Loom({ id: workflow }: { id: string }): ReactElement {
   const stored = useData(async () => {
@@ -45,6 +45,7 @@ export default function Loom({ id: workflow }: { id: string }): ReactElement {
     return placed(version.document, specsStore.getState().specs)
   }, [workflow])
   const { query } = useLocation()
+  const titleOf = useTitles()
   const span = SPANS.find(([id]) => id === query.get('time')) ?? SPANS.at(-1)!
   const [spanId, , , back] = span
   const loom = usePolled(
@@ -72,7 +73,7 @@ export default function Loom({ id: workflow }: { id: string }): ReactElement {
             <span className="bar__slash" aria-hidden="true">
               /
             </span>
-            <h1 className="loom__title">{workflow}</h1>
+            <h1 className="loom__title">{titleOf(workflow)}</h1>
           </>
         }
         right={<OneOrAll workflow={workflow} run={loom.value?.runs.at(-1)?.id ?? null} />}
@@ -201,23 +202,11 @@ function Left({
 }): ReactElement {
   const readOnly = useReadOnly()
   const ended = runs.filter((run) => !isOpen(run))
-  const [progress, setProgress] = useState<{ done: number; failed: number } | null>(null)
+  const [asks, setAsks] = useState(false)
+  const [started, setStarted] = useState<number | null>(null)
   const newest = [...runs].reverse()
-  const again = async (): Promise<void> => {
-    setProgress({ done: 0, failed: 0 })
-    const left = [...ended]
-    const one = async (): Promise<void> => {
-      for (let run = left.pop(); run; run = left.pop()) {
-        const ok = await api.rerun(run.id).then(
-          () => true,
-          () => false,
-        )
-        setProgress((before) => ({ done: before!.done + 1, failed: before!.failed + (ok ? 0 : 1) }))
-      }
-    }
-    await Promise.all(Array.from({ length: AT_ONCE }, one))
-  }
-  const why = readOnly ?? (ended.length ? (progress ? 'They have been started.' : null) : 'All of them are open.')
+  const why =
+    readOnly ?? (ended.length ? (started === null ? null : 'They have been started.') : 'All of them are open.')
   return (
     <section className="loomlist" aria-label={title} data-testid="loom-runs">
       <header>
@@ -241,8 +230,8 @@ function Left({
       </ol>
       <footer>
         <span className="quiet" role="status">
-          {progress
-            ? `${progress.done - progress.failed} of ${ended.length} started${progress.failed ? `, ${progress.failed} not` : ''}`
+          {started !== null
+            ? `${started} of ${ended.length} started`
             : runs.length > LISTED
               ? `${(runs.length - LISTED).toLocaleString('en')} more`
               : ''}
@@ -253,10 +242,17 @@ function Left({
         >
           Open as list
         </Link>
-        <Button kind="primary" icon="restored" why={why} onClick={() => void again()}>
+        <Button kind="primary" icon="restored" why={why} onClick={() => setAsks(true)}>
           {`Run ${ended.length.toLocaleString('en')} again`}
         </Button>
       </footer>
+      {asks ? (
+        <RerunMany
+          runs={ended.map((run) => run.id)}
+          onDone={(made) => setStarted(made.filter((each) => each.run).length)}
+          onClose={() => setAsks(false)}
+        />
+      ) : null}
     </section>
   )
 }

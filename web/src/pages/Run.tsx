@@ -24,6 +24,7 @@ import { Button } from '../ui/Button'
 import { EmptyState } from '../ui/EmptyState'
 import { Splitter } from '../ui/Splitter'
 import { wordOf } from '../ui/status'
+import { useTitles } from '../state/titles'
 import { OneOrAll } from './loom/OneOrAll'
 import { RunHead } from './run/RunHead'
 import { RunNotices } from './run/RunNotices'
@@ -37,6 +38,7 @@ const BlockSheet = lazy(() => import('../edit/sheet/Sheet'))
 export default function Run({ id }: { id: string }): ReactElement {
   const doc = useStore(runStore, (s) => s.doc)
   const meta = useStore(runStore, (s) => s.meta)
+  const titleOf = useTitles()
   const error = useStore(runStore, (s) => s.error)
   const loading = useStore(runStore, isLoading)
   const inspected = useStore(uiStore, (s) => s.selection.blocks.length > 0)
@@ -96,7 +98,7 @@ export default function Run({ id }: { id: string }): ReactElement {
         left={
           meta ? (
             <Link className="run__crumb" to={`/runs?workflow=${encodeURIComponent(meta.workflow)}`}>
-              {meta.workflow}
+              {titleOf(meta.workflow)}
             </Link>
           ) : null
         }

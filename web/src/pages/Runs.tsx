@@ -1,6 +1,7 @@
 // All runs, newest first: saved views, a filter of tokens, when they were created, and what can be done with many at once.
 
 import { useEffect, useState, type ReactElement } from 'react'
+import { useStore } from 'zustand'
 import { api, type RunQuery } from '../net/api'
 import type { RunPage, RunSummary } from '../api/schemas'
 import { serverNow } from '../net/clock'
@@ -8,12 +9,16 @@ import { navigate, setQuery, useLocation } from '../ui/navigation'
 import TopBar from '../edit/shell/TopBar'
 import { Button } from '../ui/Button'
 import { copyText } from '../ui/copy'
+import { meStore } from '../state/me'
+import { useTitles } from '../state/titles'
 import { EmptyState } from '../ui/EmptyState'
 import { Icon } from '../ui/icons'
 import { wordOf } from '../ui/status'
+import { useReadOnly } from '../ui/rights'
 import { useData } from '../ui/useData'
 import { ListState, Stale, usePolled } from './parts'
 import { Bulk } from './runs/Bulk'
+import { Dates } from './runs/Dates'
 import { Filter } from './runs/Filter'
 import { filterText, PARAMS, savedViews, saveViews, STATUSES, whereOf, type View } from './runs/filter'
 import { Histogram } from './runs/Histogram'
@@ -53,6 +58,9 @@ export default function Runs(): ReactElement {
   const today = usePolled(() => timesOf(new URLSearchParams('since=today'), 1), [], 15_000)
   const workflows = useData(() => api.workflows(), [])
   const [chosen, setChosen] = useState<ReadonlySet<string>>(new Set())
+  const [dates, setDates] = useState(false)
+  const titleOf = useTitles()
+  const mine = useMine()
   useEffect(() => {
     setPages(1)
     setChosen(new Set())
@@ -75,6 +83,7 @@ export default function Runs(): ReactElement {
   ].sort()
   const failed = new Map<string, number>()
   for (const run of runs) if (run.error?.block) failed.set(run.error.block, (failed.get(run.error.block) ?? 0) + 1)
+  const people = [...new Set([mine, ...newest.map((run) => run.by)].filter((by) => by !== null))]
   const total = first.value?.counts ? Object.values(first.value.counts).reduce((sum, count) => sum + count, 0) : null
   const plus = first.value?.capped.length ? '+' : ''
   const found = first.value
@@ -115,13 +124,18 @@ export default function Runs(): ReactElement {
             counts={first.value?.counts ?? null}
             failedToday={today.value?.counts.failed?.[0] ?? null}
             lost={lost.value?.size ?? 0}
+            mine={mine}
           />
+          <Button kind="bare" icon="schedule" aria-expanded={dates} onClick={() => setDates(!dates)}>
+            Dates
+          </Button>
           <span className="runspage__live" data-tone={first.error ? 'err' : 'run'}>
             <Icon name={first.error ? 'warning' : 'running'} size={12} />
             {first.error ? 'Offline' : 'Live'}
           </span>
         </div>
-        <Filter names={names} failed={failed} found={found} />
+        {dates ? <Dates onClose={() => setDates(false)} /> : null}
+        <Filter known={{ workflows: names, titleOf, failed, people }} found={found} />
         {times.value ? (
           <Histogram
             times={times.value}
@@ -158,6 +172,7 @@ export default function Runs(): ReactElement {
                 run={run}
                 lost={lost.value?.has(run.id) ?? false}
                 text={query.get('text') ?? ''}
+                title={titleOf(run.workflow)}
                 longest={longest}
                 chosen={chosen.has(run.id)}
                 onChoose={(on) => choose(run.id, on)}
@@ -169,7 +184,11 @@ export default function Runs(): ReactElement {
             {filter ? (
               <EmptyState
                 icon="search"
-                title={query.has('text') ? 'None of the newest 10,000 of these runs has this text' : 'No runs match'}
+                title={
+                  PARAMS.some((param) => /^(text|key|not_.*)$/.test(param) && query.has(param))
+                    ? 'None of the newest 10,000 of these runs match'
+                    : 'No runs match'
+                }
               >
                 <Button onClick={() => setQuery(Object.fromEntries(PARAMS.map((param) => [param, null])))}>
                   Show all runs
@@ -203,6 +222,13 @@ export default function Runs(): ReactElement {
   )
 }
 
+/** Who this person starts runs as; null on a server without a token, where that is not recorded. */
+function useMine(): string | null {
+  const me = useStore(meStore, (s) => s.me)
+  useReadOnly()
+  return me === null || me.via === 'open' ? null : me.user ? `user:${me.user}` : me.actor
+}
+
 /** Request the numbers of runs in the time that the filter names, or in this day. */
 function timesOf(query: URLSearchParams, parts = PARTS): ReturnType<typeof api.runTimes> {
   const now = serverNow()
@@ -217,10 +243,11 @@ interface ViewsProps {
   counts: RunPage['counts']
   failedToday: number | null
   lost: number
+  mine: string | null
 }
 
 /** Views that are there, and those that were kept in this browser. */
-function Views({ filter, counts, failedToday, lost }: ViewsProps): ReactElement {
+function Views({ filter, counts, failedToday, lost, mine }: ViewsProps): ReactElement {
   const [kept, setKept] = useState(savedViews)
   const [name, setName] = useState<string | null>(null)
   const total = counts ? Object.values(counts).reduce((sum, count) => sum + count, 0) : null
@@ -232,6 +259,7 @@ function Views({ filter, counts, failedToday, lost }: ViewsProps): ReactElement 
       count: counts?.[each] ?? null,
     })),
     { name: 'Failed today', query: 'status=failed&since=today', count: failedToday },
+    ...(mine ? [{ name: 'Mine', query: new URLSearchParams({ by: mine }).toString(), count: null }] : []),
     ...(lost || filter === 'status=attention'
       ? [{ name: wordOf('attention'), query: 'status=attention', count: lost, testId: 'filter-attention' }]
       : []),
@@ -310,6 +338,8 @@ const COLUMNS = [
   'workflow',
   'version',
   'status',
+  'key',
+  'by',
   'created_at_ms',
   'started_at_ms',
   'finished_at_ms',

@@ -31,6 +31,7 @@ class DraftHead(Struct, frozen=True):
     base_rev: int | None
     created_at_ms: int
     updated_at_ms: int
+    folder: str
 
 
 class DraftRow(DraftHead, frozen=True):
@@ -41,13 +42,17 @@ DRAFT = columns(DraftRow)
 DRAFT_BY_ID = f"SELECT {DRAFT} FROM drafts WHERE id = :id"
 # Each gives the row that it wrote: without one, the draft is not as it was expected.
 ADD_DRAFT = f"""
-INSERT INTO drafts ({DRAFT}) VALUES (:id, :name, 1, :base_name, :base_version, :base_rev, :now, :now, :document)
+INSERT INTO drafts ({DRAFT}) VALUES (:id, :name, 1, :base_name, :base_version, :base_rev, :now, :now, '', :document)
 ON CONFLICT (id) DO NOTHING RETURNING {DRAFT}"""
 REVISE_DRAFT = f"""
 UPDATE drafts SET name = :name, rev = rev + 1, updated_at_ms = :now, document = :document
  WHERE id = :id AND rev = :expected RETURNING {DRAFT}"""
 REBASE_DRAFT = f"""
 UPDATE drafts SET base_name = :name, base_version = :version, base_rev = :rev WHERE id = :id RETURNING {DRAFT}"""
+# A new workflow is in the folder of its draft.
+SHARE_FOLDER = """
+UPDATE active_versions SET folder = d.folder FROM drafts AS d
+ WHERE d.id = :id AND active_versions.workflow = :name AND active_versions.folder = '' AND d.folder <> ''"""
 UNBASE_DRAFTS = "UPDATE drafts SET base_name = NULL, base_version = NULL, base_rev = NULL WHERE base_name = :name"
 # Newest change first: DRAFTS, then perhaps the condition, then DRAFTS_PAGE.
 DRAFTS = f"SELECT {columns(DraftHead)} FROM drafts WHERE true"
@@ -94,12 +99,19 @@ def put_draft(
 
 
 def rebase_draft(tx: Tx, id: str, rev: int, workflow: str, version: int) -> DraftRow | None:
-    """Note that revision `rev` was stored as `version` of `workflow`. Returns the draft, or None if there is none."""
+    """Note that revision `rev` was stored as `version` of `workflow`, which is then in the folder of the draft if it is
+    in none. Returns the draft, or None if there is none."""
+    tx.run(SHARE_FOLDER, {"id": id, "name": workflow})
     return tx.fetch_one(DraftRow, REBASE_DRAFT, {"id": id, "name": workflow, "version": version, "rev": rev})
 
 
 def unbase_drafts(tx: Tx, workflow: str) -> None:
     tx.run(UNBASE_DRAFTS, {"name": workflow})
+
+
+def put_draft_in_folder(tx: Tx, id: str, folder: str) -> bool:
+    """Show the draft in a folder, '' for none. Returns False if there is no such draft."""
+    return tx.run("UPDATE drafts SET folder = :folder WHERE id = :id", {"id": id, "folder": folder}) == 1
 
 
 def delete_draft(tx: Tx, id: str, expected_rev: int | None = None) -> bool:

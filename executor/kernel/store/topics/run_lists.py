@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, Final, Literal
 
 from msgspec import Struct
 
 from executor.kernel.store.run_rows import RunRow
-from executor.kernel.store.statements import COUNT_MAX, TERMINAL, Readers, RunStatus, columns, those_of
+from executor.kernel.store.statements import COUNT_MAX, TERMINAL, Readers, RunStatus, as_list, columns, those_of
 from executor.kernel.store.topics.runs import RUN
+
+Without = Literal["status", "workflow", "by", "text"]
+NOTHING: Final[Mapping[Without, str]] = MappingProxyType({})
 
 # A page of runs, newest first. The numbers of those that are wanted are found in the details, or by their heads, with
 # any of the conditions and RUNS_PAGE; then they are read.
@@ -18,17 +24,30 @@ SELECT d.n FROM heads AS h CROSS JOIN run_details AS d WHERE d.n = h.n AND h.sta
 RUNS_OF_STATUS = " AND d.status = :status"
 RUNS_OF_WORKFLOW = " AND d.workflow = :workflow"
 RUNS_OF_DRAFT = " AND d.draft_id = :draft"
+RUNS_OF_PERSON = " AND d.started_by = :by"
 RUNS_OF_PARENT = " AND d.parent_run_id = :parent"
 RUNS_BEFORE = " AND (d.created_at_ms, d.id) < (SELECT created_at_ms, id FROM run_details WHERE id = :before)"
 RUNS_SINCE = " AND d.created_at_ms >= :since"
 RUNS_UNTIL = " AND d.created_at_ms < :until"
-# A text is looked for in this many, in their ids, idempotency keys and errors, which have the message and the block.
+# What is looked for in this many: a key, a text, in their ids, idempotency keys and errors, which have the message and
+# the block, and what they must not be.
 SCAN_MAX = 10_000
-SCANNED = "d.n, d.id, d.created_at_ms, d.idempotency_key, d.error"
+SCANNED = "d.n, d.id, d.created_at_ms, d.idempotency_key, d.error, d.workflow, d.started_by, d.status"
 RUNS_SCAN = " ORDER BY d.created_at_ms DESC, d.id DESC LIMIT :scan"
+WITH_KEY = " AND d.idempotency_key = :key"
 WITH_TEXT = r"""
-       d.id LIKE :text ESCAPE '\' OR lower(d.idempotency_key) LIKE :text ESCAPE '\'
-    OR lower($text_of(d.error)) LIKE :text ESCAPE '\'"""
+   AND (d.id LIKE :text ESCAPE '\' OR lower(coalesce(d.idempotency_key, '')) LIKE :text ESCAPE '\'
+        OR lower(coalesce($text_of(d.error), '')) LIKE :text ESCAPE '\')"""
+WITHOUT: Final[Mapping[Without, str]] = {
+    "status": " AND coalesce(d.status, (SELECT h.status FROM heads AS h WHERE h.n = d.n)) <> :not_status",
+    "workflow": " AND d.workflow <> :not_workflow",
+    "by": " AND coalesce(d.started_by, '') <> :not_by",
+    "text": WITH_TEXT.replace("AND (", "AND NOT (").replace(":text", ":not_text"),
+}
+STARTERS = """
+SELECT d.id, d.started_by, d.draft_id IS NOT NULL AND d.workflow LIKE '%/%' AND EXISTS
+       (SELECT 1 FROM plans AS p WHERE p.hash = d.plan_hash AND $text_of(p.ir) LIKE '%"trigger":"step.start"%')
+  FROM run_details AS d WHERE d.id IN $texts(:ids)"""
 RUNS_PAGE = " ORDER BY d.created_at_ms DESC, d.id DESC LIMIT :limit"
 # Their inputs: INPUTS, then any of the conditions, then RUNS_PAGE.
 INPUTS = "SELECT d.input FROM run_details AS d WHERE length(d.input) <= :bytes_max"
@@ -94,12 +113,17 @@ async def list_runs(
     since: int | None = None,
     until: int | None = None,
     text: str | None = None,
+    by: str | None = None,
+    key: str | None = None,
+    without: Mapping[Without, str] = NOTHING,
 ) -> list[RunRow]:
     """Newest first (created_at, id). `before`: the run id that ended the previous page. `since`, `until`: created then.
-    `text`: in the id, the idempotency key or the error, of the first SCAN_MAX that the rest leaves."""
+    `by`: who started them. Of the first SCAN_MAX that the rest leaves: `key`: their idempotency key; `text`: in the id,
+    that key or the error; `without`: those that are not that."""
     under_way = status is not None and status not in TERMINAL
     found = (RUNS_UNDER_WAY if under_way else RUNS) + those_of(
         (RUNS_OF_STATUS, None if under_way else status),
+        (RUNS_OF_PERSON, by),
         (RUNS_OF_PARENT, parent),
         (RUNS_OF_WORKFLOW, workflow),
         (RUNS_OF_DRAFT, draft),
@@ -107,14 +131,24 @@ async def list_runs(
         (RUNS_UNTIL, until),
         (RUNS_BEFORE, before),
     )
-    values = {"status": status, "parent": parent, "workflow": workflow, "draft": draft, "before": before}
-    like = None
-    if text is not None:
-        like = "%" + re.sub(r"([\\%_])", r"\\\1", text.lower()) + "%"
-        found = f"SELECT d.n FROM ({found.replace('d.n', SCANNED, 1)}{RUNS_SCAN}) AS d WHERE {WITH_TEXT}"
+    looked = those_of((WITH_KEY, key), (WITH_TEXT, text), *((WITHOUT[name], value) for name, value in without.items()))
+    if looked:
+        found = f"SELECT d.n FROM ({found.replace('d.n', SCANNED, 1)}{RUNS_SCAN}) AS d WHERE true{looked}"
     query = f"SELECT {RUN} FROM runs AS d WHERE n IN ({found}{RUNS_PAGE}) ORDER BY d.created_at_ms DESC, d.id DESC"
-    more = {"since": since, "until": until, "text": like, "scan": SCAN_MAX, "limit": limit}
-    return await readers.fetch(RunRow, query, {**values, **more})
+    values: dict[str, Any] = {"status": status, "parent": parent, "workflow": workflow, "draft": draft, "by": by}
+    values |= {"before": before, "since": since, "until": until, "key": key, "scan": SCAN_MAX, "limit": limit}
+    values |= {"text": _like(text), **{f"not_{name}": value for name, value in without.items()}}
+    return await readers.fetch(RunRow, query, {**values, "not_text": _like(without.get("text"))})
+
+
+def _like(text: str | None) -> str | None:
+    return None if text is None else "%" + re.sub(r"([\\%_])", r"\\\1", text.lower()) + "%"
+
+
+async def starters(readers: Readers, ids: Sequence[str]) -> dict[str, tuple[str | None, bool]]:
+    """Return who started each of these runs, None for no person or token, and if it is one step of a draft."""
+    rows = await readers.all(STARTERS, {"ids": as_list(ids)})
+    return {id: (by, bool(is_step)) for id, by, is_step in rows}
 
 
 async def count_by_time(

@@ -48,10 +48,10 @@ SELECT {RUN} FROM runs WHERE workflow = :workflow AND idempotency_key >= :first 
 # No row: there is a run with this idempotency key. `status` and what follows: of a run that ends as it begins.
 ADD_DETAILS = """
 INSERT INTO run_details (id, workflow, version, plan_hash, document_hash, idempotency_key, request_hash, parent_run_id,
-                         parent_key, root_id, source_run_id, draft_id, draft_rev, created_at_ms, input,
+                         parent_key, root_id, source_run_id, draft_id, draft_rev, started_by, created_at_ms, input,
                          status, seq, epoch, started_at_ms, finished_at_ms, output, error)
 VALUES (:id, $kept_workflow(:workflow), :version, :plan_hash, :document_hash, :idempotency_key, :request_hash,
-        :parent_run_id, :parent_key, :root_id, :source_run_id, :draft_id, :draft_rev, :now, :input,
+        :parent_run_id, :parent_key, :root_id, :source_run_id, :draft_id, :draft_rev, :started_by, :now, :input,
         :status, :seq, :epoch, :started_at, :finished_at, :output, :error)
 ON CONFLICT (workflow, idempotency_key) WHERE idempotency_key IS NOT NULL DO NOTHING RETURNING n"""
 ADD_HEAD = """
@@ -76,7 +76,7 @@ SELECT (SELECT coalesce(sum(output_bytes), 0) FROM batches WHERE n = $number_of(
          WHERE run_id = :id AND NOT {IS_OF_A_FILE})"""
 DETAILS = (
     *("id", "workflow", "version", "plan_hash", "input", "idempotency_key", "request_hash", "parent_run_id"),
-    *("parent_key", "document_hash", "draft_id", "draft_rev", "source_run_id"),
+    *("parent_key", "document_hash", "draft_id", "draft_rev", "source_run_id", "started_by"),
 )
 
 

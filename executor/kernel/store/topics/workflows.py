@@ -39,7 +39,8 @@ class VersionRow(Struct, frozen=True):
 
 class WorkflowHead(Struct, frozen=True):
     """A workflow without a document. `version`, `hash` and `created_at_ms` are those of the active version; `newest` is
-    the highest version, `versions` their number. `changed_by` made it the active one, if that is known."""
+    the highest version, `versions` their number. `changed_by` made it the active one, if that is known. `title`: shown
+    in place of its name, '' for the name."""
 
     name: str
     version: int
@@ -51,6 +52,7 @@ class WorkflowHead(Struct, frozen=True):
     last_run: LastRun | None = None
     folder: str = ""
     changed_by: str | None = None
+    title: str = ""
 
 
 class CardFacts(Struct, frozen=True):
@@ -123,6 +125,13 @@ SELECT {WORKFLOW} FROM workflows
 ALL_ACTIVE = f"""
 SELECT {WORKFLOW} FROM active_versions AS a JOIN workflows AS w USING (version) WHERE w.name = a.workflow
  ORDER BY a.workflow"""
+NAMED = """
+SELECT workflow FROM active_versions WHERE workflow = :text OR title = :text AND title <> ''
+ ORDER BY CASE workflow WHEN :text THEN 0 ELSE 1 END, workflow LIMIT 1"""
+PUT_TITLE = """
+UPDATE active_versions SET title = :title
+ WHERE workflow = :name AND NOT EXISTS (SELECT 1 FROM active_versions AS o
+        WHERE o.workflow <> :name AND :title IN (o.workflow, o.title) AND :title <> '')"""
 # Taken before its schedules and webhooks: one change of a workflow at a time.
 TAKE_ACTIVE = "UPDATE active_versions SET version = version WHERE workflow = :name RETURNING version"
 # Waits for all who begin a run of it (`keep_workflow`), and lets no other begin one.
@@ -138,7 +147,7 @@ HEADS = """
 SELECT a.workflow, a.version, w.hash, w.created_at_ms, a.since_ms,
        (SELECT max(version) FROM workflows WHERE name = a.workflow),
        (SELECT count(*) FROM workflows WHERE name = a.workflow),
-       r.id, r.version, r.status, r.created_at_ms, r.finished_at_ms, a.folder, a.changed_by
+       r.id, r.version, r.status, r.created_at_ms, r.finished_at_ms, a.folder, a.changed_by, a.title
   FROM active_versions AS a
   JOIN workflows AS w ON w.name = a.workflow AND w.version = a.version
   LEFT JOIN runs AS r ON r.id = (SELECT id FROM run_details $index(runs_by_workflow) WHERE workflow = a.workflow
@@ -159,13 +168,13 @@ TODAY_MAX: Final = 1_000  # nothing is counted further
 CARDS = f"{HEADS} WHERE true"
 OF_FOLDER = " AND a.folder = :folder"
 WITH_TEXT = r"""
-   AND (lower(a.workflow) LIKE :text ESCAPE '\' OR EXISTS
+   AND (lower(a.workflow) LIKE :text ESCAPE '\' OR lower(a.title) LIKE :text ESCAPE '\' OR EXISTS
         (SELECT 1 FROM $blocks_of(w.document) AS b
           WHERE lower(coalesce(b.value ->> 'name', '') || ' ' || (b.value ->> 'type')) LIKE :text ESCAPE '\'))"""
 ORDERS: Final[dict[Order, str]] = {
     "run": " ORDER BY coalesce(r.created_at_ms, 0) DESC, a.workflow LIMIT :limit OFFSET :after",
     "changed": " ORDER BY a.since_ms DESC, a.workflow LIMIT :limit OFFSET :after",
-    "name": " ORDER BY a.workflow LIMIT :limit OFFSET :after",
+    "name": " ORDER BY coalesce(nullif(a.title, ''), a.workflow), a.workflow LIMIT :limit OFFSET :after",
 }
 FOLDERS = "SELECT folder, count(*) FROM active_versions GROUP BY folder ORDER BY folder"
 FACTS = f"""
@@ -190,6 +199,11 @@ async def get_workflow(readers: Readers, name: str, version: int | None = None) 
     return await readers.fetch_one(
         WorkflowRow, ACTIVE if version is None else BY_VERSION, {"name": name, "version": version}
     )
+
+
+async def named(readers: Readers, text: str) -> str:
+    """Return the name of the workflow that has this name, else this title; the text itself if there is none."""
+    return await readers.value(str, NAMED, {"text": text}) or text
 
 
 async def list_workflows(readers: Readers) -> list[WorkflowRow]:
@@ -301,6 +315,12 @@ def put_in_folder(tx: Tx, name: str, folder: str) -> bool:
     """Show the workflow in a folder, '' for none. Returns False if there is no such workflow."""
     values = {"name": name, "folder": folder}
     return tx.run("UPDATE active_versions SET folder = :folder WHERE workflow = :name", values) == 1
+
+
+def put_title(tx: Tx, name: str, title: str) -> bool:
+    """Show this in place of the name of the workflow, '' for the name. Returns False if there is no such workflow, or
+    another one has this name or title."""
+    return tx.run(PUT_TITLE, {"name": name, "title": title}) == 1
 
 
 def delete_workflow(tx: Tx, name: str) -> DeletedWorkflow | None:

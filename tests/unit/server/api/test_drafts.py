@@ -33,7 +33,7 @@ async def test_begin_read_change_delete(client: httpx.AsyncClient, hello: Json) 
     assert made.headers["location"] == f"/api/drafts/{draft['id']}"
     assert set(draft) == {
         "id", "name", "document", "rev", "base_name", "base_version", "base_rev", "created_at_ms", "updated_at_ms",
-        "diagnostics",
+        "folder", "diagnostics",
     }  # fmt: skip
     assert (draft["name"], draft["rev"], draft["document"], draft["diagnostics"]) == ("hello", 1, hello, [])
     assert (draft["base_name"], draft["base_version"], draft["base_rev"]) == ("hello", 3, 1)
@@ -166,7 +166,8 @@ async def test_drafts_are_listed_without_documents(client: httpx.AsyncClient, he
     assert {draft["name"] for draft in listed} == {"n0", "n1", "n2"}
     assert all("document" not in draft for draft in listed)
     assert set(listed[0]) == {
-        "id", "name", "rev", "base_name", "base_version", "base_rev", "created_at_ms", "updated_at_ms", "last_run",
+        "id", "name", "rev", "base_name", "base_version", "base_rev", "created_at_ms", "updated_at_ms", "folder",
+        "last_run",
     }  # fmt: skip
     first = (await client.get("/api/drafts?limit=2")).json()
     rest = (await client.get(f"/api/drafts?limit=2&before={first['next']}")).json()
@@ -397,3 +398,16 @@ async def test_every_new_route_asks_for_the_token(locked: httpx.AsyncClient, app
     for method, path in asked:
         refused = await locked.request(method, path)
         assert (refused.status_code, refused.json()["code"]) == (401, "unauthorized"), path
+
+
+async def test_a_draft_is_in_a_folder_and_its_workflow_after_it(client: httpx.AsyncClient, hello: Json) -> None:
+    draft = await begin(client, hello)
+    url = f"/api/drafts/{draft['id']}"
+    moved = await client.put(f"{url}/folder", json={"folder": " Shop "})
+    assert moved.json() == {"id": draft["id"], "folder": "Shop"}
+    [listed] = (await client.get("/api/drafts")).json()["drafts"]
+    assert (listed["folder"], listed["rev"], listed["updated_at_ms"]) == ("Shop", 1, draft["updated_at_ms"])
+    assert (await client.post(f"{url}/versions", json={})).status_code == 201
+    assert (await client.get("/api/cards")).json()["folders"] == {"Shop": 1}
+    none = await client.put("/api/drafts/none/folder", json={"folder": ""})
+    assert (none.status_code, none.json()["code"]) == (404, "draft_not_found")

@@ -217,3 +217,40 @@ async def test_an_error_that_was_dealt_with_is_reused_unchanged(
         answer = await client.post(f"/api/runs/{run}/rerun?wait=60", json={"from": "end"})
         assert (answer.status_code, answer.json()["output"]) == (200, first["output"])
         run = answer.json()["run"]
+
+
+async def test_many_are_run_again_at_once_and_listed_before(
+    client: httpx.AsyncClient, chain: Json, asking: Json, started: Any
+) -> None:
+    runs = [(await started(chain, {"x": n}))["run"] for n in range(2)]
+    waiting = (await started(asking, {"text": "t"}))["run"]
+    body: Json = {"runs": [*runs, waiting, "nothing"]}
+    count = len((await client.get("/api/runs")).json()["runs"])
+    shown = (await client.post("/api/runs/rerun", json={**body, "preview": True})).json()["runs"]
+    assert [(each["source"], each["run"], each["code"]) for each in shown] == [
+        (runs[0], None, ""), (runs[1], None, ""), (waiting, None, "run_not_ended"), ("nothing", None, "run_not_found"),
+    ]  # fmt: skip
+    fates = {each["block"]: each["fate"] for each in shown[0]["blocks"]}
+    assert (fates["vars"], fates["work"], fates["yes"], fates["no"]) == ("again", "again", "again", "maybe")
+    assert len((await client.get("/api/runs")).json()["runs"]) == count, "a preview starts nothing"
+    key = {"idempotency-key": "once"}
+    first = (await client.post("/api/runs/rerun", json=body, headers=key)).json()["runs"]
+    again = (await client.post("/api/runs/rerun", json=body, headers=key)).json()["runs"]
+    assert [each["created"] for each in first] == [True, True, False, False]
+    assert [each["run"] for each in again] == [each["run"] for each in first] and not any(e["created"] for e in again)
+    gone = (await client.get(f"/api/runs/{first[1]['run']}?wait=5")).json()
+    assert (gone["status"], gone["input"]) == ("succeeded", {"x": 1})
+    none = await client.post("/api/runs/rerun", json={"runs": []})
+    assert none.status_code == 422 and "/runs" in none.text
+
+
+async def test_many_continue_with_a_document(client: httpx.AsyncClient, chain: Json, started: Any) -> None:
+    runs = [(await started(chain, {"x": n}))["run"] for n in range(2)]
+    chain["blocks"]["no"]["params"] = {"value": 1}
+    body = {"runs": runs, "document": chain}
+    shown = (await client.post("/api/runs/rerun", json={**body, "preview": True})).json()["runs"]
+    fates = {each["block"]: (each["fate"], each["why"]) for each in shown[0]["blocks"]}
+    assert fates["vars"] == ("kept", "") and fates["no"] == ("skipped", "branch"), "its branch is not taken"
+    made = (await client.post("/api/runs/rerun", json=body)).json()["runs"]
+    nodes = (await client.get(f"/api/runs/{made[0]['run']}?wait=5")).json()["nodes"]
+    assert {node["key"]: node["status"] for node in nodes}["no"] == "skipped"

@@ -241,6 +241,7 @@ async def test_each_route_that_changes_something_has_one_row(
     here = f"/api/drafts/{draft['id']}"
     await does("PUT /api/drafts/{id}", here, json={"document": asking}, headers={"if-match": '"1"'})
     await does("POST /api/drafts/{id}/versions", f"{here}/versions", json={}, headers={"if-match": '"2"'})
+    await does("PUT /api/drafts/{id}/folder", f"{here}/folder", json={"folder": "Shop"})
     await does("DELETE /api/drafts/{id}", here, headers={"if-match": '"2"'})
     stored_run = (await admin.post("/api/workflows/asking/runs?wait=60", json={"version": 1})).json()["run"]
     await does("POST /api/workflows", json={**asking, "description": "two"})
@@ -255,10 +256,13 @@ async def test_each_route_that_changes_something_has_one_row(
             await asyncio.sleep(0.01)
     await does("POST /api/runs/{id}/nodes/{key}/retry", f"/api/runs/{asked[0]}/nodes/ask/retry", json={})
     await does("POST /api/runs/{id}/rerun", f"/api/runs/{done[0]}/rerun", json={})
+    await does("POST /api/runs/rerun", json={"runs": [done[0]]})
+    assert (await rows())[-1].detail == f"from the start, runs: {done[0]}"
     await does("POST /api/runs/{id}/fork", f"/api/runs/{done[0]}/fork", json={"seq": 1})
     await does("POST /api/runs/{id}/keep", f"/api/runs/{done[0]}/keep", json={})
     await does("DELETE /api/runs/{id}/keep", f"/api/runs/{done[0]}/keep")
     await does("PUT /api/workflows/{name}/folder", "/api/workflows/asking/folder", json={"folder": "Shop"})
+    await does("PUT /api/workflows/{name}/title", "/api/workflows/asking/title", json={"title": "Shop"})
     await does("DELETE /api/runs/{id}", f"/api/runs/{done[1]}")
     await does("PUT /api/schedules/{id}", "/api/schedules/s", json={"workflow": "hello", "cron": "0 0 1 1 *"})
     await does("POST /api/schedules/{id}/run", "/api/schedules/s/run", json={})

@@ -53,6 +53,53 @@ async def test_counts_that_were_not_asked_for_and_those_that_end_early(
     assert (page["counts"]["pending"], page["capped"]) == (100_000, ["pending"])
 
 
+async def test_runs_are_listed_by_who_started_them_by_key_and_by_what_they_are_not(
+    locked: httpx.AsyncClient, engine: Engine, hello: Json, asking: Json
+) -> None:
+    ada = {"authorization": "Bearer the-token"}
+    made = (await locked.post("/api/tokens", json={"name": "bo", "role": "editor"}, headers=ada)).json()
+    bo, other_by = {"authorization": f"Bearer {made['token']}"}, f"token:{made['id']}"
+    keyed = {**ada, "idempotency-key": "A-1"}
+    first = (await locked.post("/api/runs?wait=5", json={"document": hello}, headers=keyed)).json()
+    asked = {"document": asking, "input": {"text": "t"}}
+    other = (await locked.post("/api/runs?wait=5", json=asked, headers=bo)).json()
+    own = (await engine.submit(hello)).run
+    await engine.wait_finished(own, 5)
+
+    async def ids(query: str) -> set[str]:
+        return {run["id"] for run in (await locked.get(f"/api/runs?{query}", headers=ada)).json()["runs"]}
+
+    assert (
+        await ids("by=server-token")
+        == {first["run"]}
+        == await ids("key=A-1")
+        == await ids(f"not_by={other_by}&key=A-1")
+    )
+    assert (
+        await ids("not_by=server-token") == {other["run"], own}
+        and await ids("by=server-token&not_status=succeeded") == set()
+    )
+    assert await ids("not_status=waiting&not_by=server-token") == {own} == await ids("not_text=a-1&not_workflow=asking")
+    runs = {run["id"]: run for run in (await locked.get("/api/runs", headers=ada)).json()["runs"]}
+    assert [(runs[id]["by"], runs[id]["key"], runs[id]["step"]) for id in (first["run"], own)] == [
+        ("server-token", "A-1", None), (None, None, None)
+    ]  # fmt: skip
+    again = (await locked.post("/api/runs/rerun", json={"runs": [first["run"]]}, headers=bo)).json()["runs"][0]
+    assert again["run"] in await ids(f"by={other_by}")
+
+
+async def test_a_run_of_one_step_is_marked_and_not_one_that_has_such_a_name(
+    client: httpx.AsyncClient, hello: Json
+) -> None:
+    draft = (await client.post("/api/drafts", json={"document": hello, "name": "a/greet"})).json()
+    block = next(id for id, each in hello["blocks"].items() if each["type"] != "start")
+    step = {"step": {"block": block}}
+    for body in (step, {"input": {"name": "Ada"}}):
+        assert (await client.post(f"/api/drafts/{draft['id']}/run?wait=5", json=body)).status_code in (200, 202)
+    runs = (await client.get("/api/runs")).json()["runs"]
+    assert {(run["workflow"], run["step"]) for run in runs} == {(f"a/greet/{block}", block), ("a/greet", None)}
+
+
 def _counting(counts: dict[str, int], *statuses: str) -> Any:
     async def counted(*_: Any) -> dict[str, int]:
         return {status: counts[status] for status in statuses}

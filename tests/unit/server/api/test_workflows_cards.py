@@ -52,6 +52,36 @@ async def test_a_workflow_is_moved_to_a_folder_without_a_new_version(client: htt
     assert long.status_code == 422 and "/folder" in long.text
 
 
+async def test_a_workflow_is_renamed_and_found_by_both_names(
+    client: httpx.AsyncClient, hello: Json, asking: Json
+) -> None:
+    await stored(client, hello, "hello")
+    await stored(client, asking, "asking")
+    before = await ended(client, "hello", {"name": "Ada"})
+    put = await client.put("/api/workflows/hello/title", json={"title": " Greeting "})
+    assert put.json() == {"name": "hello", "title": "Greeting"}
+    page = (await client.get("/api/cards?text=greet&order=name")).json()
+    assert [(card["name"], card["title"], card["versions"]) for card in page["cards"]] == [("hello", "Greeting", 1)]
+    for name in ("hello", "Greeting"):
+        started = (await client.post(f"/api/workflows/{name}/runs", json={"input": {"name": "Bo"}})).json()
+        assert started["workflow"] == "hello", "runs, schedules and addresses have the name that stays"
+    assert before in [run["id"] for run in (await client.get("/api/runs?workflow=hello")).json()["runs"]]
+    again = await client.post("/api/workflows", json={"document": {**hello, "description": "new"}, "name": "Greeting"})
+    assert (again.json()["name"], again.json()["version"]) == ("hello", 2), "what is stored by the title is a version"
+    draft = (await client.post("/api/drafts", json={"document": hello, "name": "hello", "base_version": 2})).json()
+    kept = await client.post(f"/api/drafts/{draft['id']}/versions", json={"name": "Greeting"})
+    assert (kept.status_code, kept.json()["name"]) == (200, "hello")
+    for title in ("Greeting", "hello"):
+        taken = await client.put("/api/workflows/asking/title", json={"title": title})
+        assert (taken.status_code, taken.json()["code"]) == (409, "title_taken")
+    for title, code in (("a/b", "name_invalid"), ("Untitled", "name_missing")):
+        wrong = await client.put("/api/workflows/hello/title", json={"title": title})
+        assert (wrong.status_code, wrong.json()["code"]) == (400, code)
+    none = await client.put("/api/workflows/nothing/title", json={"title": "x"})
+    assert (none.status_code, none.json()["code"]) == (404, "workflow_not_found")
+    assert (await client.put("/api/workflows/hello/title", json={"title": "hello"})).json()["title"] == ""
+
+
 async def test_runs_are_searched_and_counted_by_time(client: httpx.AsyncClient, hello: Json) -> None:
     await stored(client, hello, "hello")
     run = await ended(client, "hello", {"name": "Ada"})

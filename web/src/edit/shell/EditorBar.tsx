@@ -9,6 +9,7 @@ import { serverNow } from '../../net/clock'
 import { dispatch, docStore, flush, type Saving } from '../../state/doc'
 import { runStore } from '../../state/live'
 import { isEnded } from '../../run'
+import { useTitles } from '../../state/titles'
 import { uiStore } from '../../state/ui'
 import { Button } from '../../ui/Button'
 import { ConnectionChip } from '../../ui/ConnectionChip'
@@ -25,6 +26,7 @@ const TestsDialog = lazy(() => import('./TestsDialog'))
 export function EditorBar({ id }: { id: string }): ReactElement {
   const name = useStore(docStore, (s) => s.doc.name ?? '')
   const base = useStore(docStore, (s) => s.baseName)
+  const titleOf = useTitles()
   const readonly = useStore(docStore, (s) => s.readonly)
   const mayNot = useReadOnly()
   const why = mayNot ?? (readonly ? 'This window is too small to edit.' : null)
@@ -44,6 +46,11 @@ export function EditorBar({ id }: { id: string }): ReactElement {
           </span>
           <h1 className="visually-hidden">{name || 'Untitled'}</h1>
           <WorkflowName name={name} readonly={readonly} />
+          {base && titleOf(base) !== name && titleOf(base) !== base ? (
+            <span className="quiet" title={`Published as ${base}, shown as ${titleOf(base)}`}>
+              {titleOf(base)}
+            </span>
+          ) : null}
           <VersionMenu />
           <SaveState />
         </>

@@ -5,6 +5,7 @@ import { api } from '../../net/api'
 import type { BlockSpec, Card, Document, DraftSummary } from '../../api/types'
 import { formSchema, triggersOf } from '../../document/triggers'
 import { docStore, specsOf } from '../../state/doc'
+import { loadTitles } from '../../state/titles'
 import { uiStore } from '../../state/ui'
 import { Ago } from '../../ui/Ago'
 import { Button } from '../../ui/Button'
@@ -48,8 +49,9 @@ export function WorkflowTile({
   byChange: boolean
   now: number
 }): ReactElement {
-  const [asks, setAsks] = useState<'folder' | 'delete' | null>(null)
+  const [asks, setAsks] = useState<'name' | 'folder' | 'delete' | null>(null)
   const { name, document } = card
+  const shown = card.title || name
   const edited = draft !== undefined && draft.base_rev !== draft.rev
   const open = async (then?: () => void): Promise<void> => {
     try {
@@ -77,7 +79,7 @@ export function WorkflowTile({
       icon: why === null ? 'edit' : 'play',
       onSelect: () => (why === null ? void open() : navigate(runsOf(name))),
     }, // prettier-ignore
-    { label: 'Rename', icon: 'edit', why: FIXED, onSelect: () => undefined },
+    { label: 'Rename', icon: 'edit', why, changes: true, onSelect: () => setAsks('name') },
     { label: 'Move to folder', icon: 'file', why, changes: true, onSelect: () => setAsks('folder') },
     {
       label: 'Make a copy',
@@ -100,7 +102,7 @@ export function WorkflowTile({
   return (
     <>
       <Tile
-        name={name}
+        name={shown}
         to={draft ? `/w/${draft.id}` : why === null ? () => void open() : runsOf(name)}
         doc={document}
         specs={specs}
@@ -113,19 +115,39 @@ export function WorkflowTile({
         list={runsOf(name)}
         actions={
           <>
-            <Button kind="primary" icon="play" changes why={why} aria-label={`Run ${name}`} onClick={() => void run()}>
+            <Button kind="primary" icon="play" changes why={why} aria-label={`Run ${shown}`} onClick={() => void run()}>
               Run
             </Button>
-            <More name={name} entries={entries} />
+            <More name={shown} entries={entries} />
           </>
         }
       />
+      {asks === 'name' ? (
+        <TextDialog
+          title={`Rename ${shown}`}
+          label="Name"
+          hint={`Links, webhooks, schedules, runs and calls keep the name ${name}. It is found by both.`}
+          first={shown}
+          max={200}
+          button="Rename"
+          send={(title) => api.renameWorkflow(name, title.trim()).then(() => loadTitles(true))}
+          onDone={onChange}
+          onClose={() => setAsks(null)}
+        />
+      ) : null}
       {asks === 'folder' ? (
-        <FolderDialog card={card} folders={folders} onDone={onChange} onClose={() => setAsks(null)} />
+        <FolderDialog
+          what={shown}
+          first={card.folder}
+          folders={folders}
+          send={(folder) => api.putInFolder(name, folder)}
+          onDone={onChange}
+          onClose={() => setAsks(null)}
+        />
       ) : null}
       {asks === 'delete' ? (
         <DeleteDialog
-          what={`the workflow ${name}`}
+          what={`the workflow ${shown}`}
           act={() => api.deleteWorkflow(name)}
           onDone={onChange}
           onClose={() => setAsks(null)}
@@ -148,15 +170,18 @@ function onceOpen(id: string, then: () => void): void {
   })
 }
 
-/** The reason why a published workflow keeps its name. */
-const FIXED = 'Its links, schedules and runs have this name. Publish a copy under another name, then delete this one.'
-
 const runsOf = (name: string): string => `/runs?workflow=${encodeURIComponent(name)}`
 
 /** A draft that is no workflow yet. Its document is fetched for its picture. */
-export function DraftTile({ draft, specs, why, onChange }: ItemProps & { draft: DraftSummary }): ReactElement {
+export function DraftTile({
+  draft,
+  folders,
+  specs,
+  why,
+  onChange,
+}: ItemProps & { draft: DraftSummary; folders: readonly string[] }): ReactElement {
   const stored = useData(() => api.draft(draft.id), [draft.id, draft.rev])
-  const [renames, setRenames] = useState(false)
+  const [asks, setAsks] = useState<'name' | 'folder' | null>(null)
   const doc = stored.value?.document ?? null
   const name = draft.name || 'Without a name'
   const act = (what: (draft: { name: string; document: Document }) => unknown) => () =>
@@ -168,7 +193,11 @@ export function DraftTile({ draft, specs, why, onChange }: ItemProps & { draft: 
       onChange()
       toast(`Deleted ${name}`, 'plain', {
         label: 'Undo',
-        onSelect: () => void api.createDraft(before.document, before.name, before.base_version).then(onChange, failed),
+        onSelect: () =>
+          void api
+            .createDraft(before.document, before.name, before.base_version)
+            .then((made) => (before.folder ? api.putDraftInFolder(made.id, before.folder) : made))
+            .then(onChange, failed),
       })
     } catch (error) {
       failed(error)
@@ -200,7 +229,8 @@ export function DraftTile({ draft, specs, why, onChange }: ItemProps & { draft: 
               entries={[
                 { label: 'Open', icon: 'edit', onSelect: () => navigate(`/w/${draft.id}`) },
                 { label: 'Runs', icon: 'play', onSelect: () => navigate(`/runs?draft=${draft.id}`) },
-                { label: 'Rename', icon: 'edit', why, changes: true, onSelect: () => setRenames(true) },
+                { label: 'Rename', icon: 'edit', why, changes: true, onSelect: () => setAsks('name') },
+                { label: 'Move to folder', icon: 'file', why, changes: true, onSelect: () => setAsks('folder') },
                 {
                   label: 'Make a copy',
                   icon: 'copy',
@@ -220,7 +250,17 @@ export function DraftTile({ draft, specs, why, onChange }: ItemProps & { draft: 
           </>
         }
       />
-      {renames ? <RenameDialog draft={draft} onDone={onChange} onClose={() => setRenames(false)} /> : null}
+      {asks === 'name' ? <RenameDialog draft={draft} onDone={onChange} onClose={() => setAsks(null)} /> : null}
+      {asks === 'folder' ? (
+        <FolderDialog
+          what={name}
+          first={draft.folder}
+          folders={folders}
+          send={(folder) => api.putDraftInFolder(draft.id, folder)}
+          onDone={onChange}
+          onClose={() => setAsks(null)}
+        />
+      ) : null}
     </>
   )
 }
@@ -246,20 +286,27 @@ interface DialogProps {
 }
 
 function FolderDialog({
-  card,
+  what,
+  first,
   folders,
+  send,
   onDone,
   onClose,
-}: DialogProps & { card: Card; folders: readonly string[] }): ReactElement {
+}: DialogProps & {
+  what: string
+  first: string
+  folders: readonly string[]
+  send: (folder: string) => Promise<unknown>
+}): ReactElement {
   return (
     <TextDialog
-      title={`Move ${card.name}`}
+      title={`Move ${what}`}
       label="Folder"
-      hint="Empty: in no folder. A folder is there while a workflow is in it."
-      first={card.folder}
+      hint="Empty: in no folder. A folder is there while a workflow or a draft is in it."
+      first={first}
       options={folders}
       button="Move"
-      send={(folder) => api.putInFolder(card.name, folder)}
+      send={send}
       onDone={onDone}
       onClose={onClose}
     />
@@ -290,6 +337,7 @@ function TextDialog({
   label,
   hint,
   first,
+  max = 60,
   options,
   button,
   send,
@@ -300,6 +348,7 @@ function TextDialog({
   label: string
   hint?: string
   first: string
+  max?: number
   options?: readonly string[]
   button: string
   send: (text: string) => Promise<unknown>
@@ -330,7 +379,7 @@ function TextDialog({
         <input
           id="home-text"
           type="text"
-          maxLength={60}
+          maxLength={max}
           list={options ? 'home-options' : undefined}
           value={text}
           onChange={(event) => setText(event.target.value)}

@@ -11,6 +11,7 @@ import { navigate } from '../../ui/navigation'
 import { useReadOnly } from '../../ui/rights'
 import { toast } from '../../ui/Toast'
 import { messageOf } from '../../ui/words'
+import { RerunMany } from './RerunMany'
 
 const AT_ONCE = 4
 
@@ -30,7 +31,7 @@ export function Bulk({
 }): ReactElement | null {
   const mayNot = useReadOnly()
   const [done, setDone] = useState<number | null>(null)
-  const [asks, setAsks] = useState(false)
+  const [asks, setAsks] = useState<'cancel' | 'again' | null>(null)
   if (!runs.length) return null
   const open = runs.filter((run) => !isEnded(run.status))
   const [older, newer] = runs.length === 2 ? [...runs].sort((a, b) => a.created_at_ms - b.created_at_ms) : []
@@ -66,7 +67,7 @@ export function Bulk({
           icon="redo"
           changes
           why={why ?? (ended.length ? null : 'None has ended, or another run started them')}
-          onClick={() => void all('Started again', ended, (id) => api.rerun(id))}
+          onClick={() => setAsks('again')}
         >
           {ended.length
             ? `Run again${ended.length < runs.length ? ` (${ended.length})` : ''}`
@@ -77,7 +78,7 @@ export function Bulk({
           icon="stop"
           changes
           why={why ?? (open.length ? null : 'None is open')}
-          onClick={() => setAsks(true)}
+          onClick={() => setAsks('cancel')}
         >
           {open.length ? `Cancel${open.length < runs.length ? ` (${open.length})` : ''}` : 'Cancel, none is open'}
         </Button>
@@ -97,16 +98,23 @@ export function Bulk({
           Choose none
         </Button>
       </div>
+      {asks === 'again' ? (
+        <RerunMany
+          runs={ended.map((run) => run.id)}
+          onDone={() => (onDone(), onNone())}
+          onClose={() => setAsks(null)}
+        />
+      ) : null}
       <Dialog
         title={open.length === 1 ? 'Cancel a run' : `Cancel ${open.length} runs`}
-        open={asks}
-        onClose={() => setAsks(false)}
+        open={asks === 'cancel'}
+        onClose={() => setAsks(null)}
         foot={
           <Button
             kind="danger"
             changes
             onClick={() => {
-              setAsks(false)
+              setAsks(null)
               void all('Cancelled', open, (id) => api.cancelRun(id, 'cancelled in the list of runs'))
             }}
           >

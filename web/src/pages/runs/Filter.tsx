@@ -4,15 +4,13 @@ import { useId, useRef, useState, type KeyboardEvent, type ReactElement } from '
 import { Button } from '../../ui/Button'
 import { Icon } from '../../ui/icons'
 import { setQuery, useLocation } from '../../ui/navigation'
-import { choicesOf, PARAMS, tokensOf, type Choice } from './filter'
+import { choicesOf, PARAMS, tokensOf, type Choice, type Known } from './filter'
 
 export function Filter({
-  names,
-  failed,
+  known,
   found,
 }: {
-  names: readonly string[]
-  failed: ReadonlyMap<string, number>
+  known: Known
   /** The number of runs found, of all of them, and the time of the query. */
   found: string
 }): ReactElement {
@@ -22,8 +20,8 @@ export function Filter({
   const [open, setOpen] = useState(false)
   const [at, setAt] = useState(0)
   const field = useRef<HTMLInputElement>(null)
-  const tokens = tokensOf(query)
-  const choices = open ? choicesOf(typed, names, failed) : []
+  const tokens = tokensOf(query, known.titleOf)
+  const choices = open ? choicesOf(typed, known) : []
   const active = choices[Math.min(at, choices.length - 1)]
   const choose = (choice: Choice): void => {
     setQuery({ [choice.param]: choice.value })
@@ -39,7 +37,7 @@ export function Filter({
     else if (event.key === 'Enter' && active) choose(active)
     else if (event.key === 'Escape' && open) setOpen(false)
     else if (event.key === 'Backspace' && !typed && last) {
-      setTyped(last.value)
+      setTyped(`${last.param.startsWith('not_') ? '-' : ''}${last.value}`)
       setQuery({ [last.param]: null })
     } else return
     if (event.key.startsWith('Arrow')) setOpen(true)
@@ -109,6 +107,9 @@ export function Filter({
             {choice.count === undefined ? null : <span className="label">{choice.count}</span>}
           </div>
         ))}
+        <p className="runfilter__keys" aria-hidden="true">
+          <kbd>Enter</kbd> choose <kbd>-</kbd> not
+        </p>
       </div>
     </div>
   )

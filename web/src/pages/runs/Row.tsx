@@ -4,17 +4,22 @@ import type { ReactElement, ReactNode } from 'react'
 import type { RunSummary } from '../../api/schemas'
 import { isEnded } from '../../run'
 import { Ago } from '../../ui/Ago'
+import { Icon } from '../../ui/icons'
 import { Link, navigate } from '../../ui/navigation'
 import { Status, toneOf } from '../../ui/status'
 import { dateTime, durationText } from '../../ui/time'
-import { shortId } from '../../ui/words'
+import { shortId, whoOf } from '../../ui/words'
 
-export const HEADS = ['State', 'Run', 'Workflow', 'What', 'Tape', 'Took', 'Started'] as const
+export const HEADS = ['State', 'Run', 'Workflow', 'What', 'Tape', 'Took', 'Started', 'By'] as const
+
+/** A key that a client made up, for one request. */
+const RANDOM = /^[0-9a-f-]{32,36}(:|$)/
 
 export function Row({
   run,
   lost,
   text,
+  title,
   longest,
   chosen,
   onChoose,
@@ -23,6 +28,8 @@ export function Row({
   lost: boolean
   /** The text that was searched for, which is marked. */
   text: string
+  /** What is shown in place of the name of its workflow. */
+  title: string
   /** The longest duration of the list. */
   longest: number
   chosen: boolean
@@ -56,7 +63,23 @@ export function Row({
         <Marked text={shortId(run.id)} wanted={text} />
       </span>
       <span role="cell" className="runs__name">
-        <Link to={`/runs/${run.id}`}>{run.workflow}</Link> <span className="label">{version}</span>
+        {run.step ? (
+          <>
+            <span className="runs__step" title="A block of a draft that ran alone">
+              <Icon name="play" size={10} /> Step
+            </span>{' '}
+          </>
+        ) : null}
+        <Link to={`/runs/${run.id}`} title={run.workflow}>
+          {run.step ? `${run.step} of ${run.workflow.slice(0, -run.step.length - 1)}` : title}
+        </Link>{' '}
+        <span className="label">{version}</span>
+        {run.key && !RANDOM.test(run.key) ? (
+          <b className="runs__key" title="Its own key">
+            {' '}
+            <Marked text={run.key} wanted={text} />
+          </b>
+        ) : null}
         {run.parent_run_id ? (
           <Link className="label" to={`/runs/${run.parent_run_id}`} title="The run that started it">
             {' '}
@@ -73,6 +96,9 @@ export function Row({
       </span>
       <span role="cell" className="runs__when" title={dateTime(began)}>
         <Ago at={began} />
+      </span>
+      <span role="cell" className="runs__by" title={run.by ?? undefined}>
+        {run.by ? whoOf(run.by) : ''}
       </span>
     </div>
   )

@@ -4,12 +4,17 @@ import type { RunQuery } from '../../net/api'
 import type { RunStatus } from '../../api/types'
 import { wordOf } from '../../ui/status'
 import { dateTime } from '../../ui/time'
-import { shortId } from '../../ui/words'
+import { shortId, whoOf } from '../../ui/words'
 
 export const STATUSES: readonly RunStatus[] = ['running', 'waiting', 'queued', 'succeeded', 'failed', 'cancelled']
 /** The parameters of a filter in an address. */
-export const PARAMS = ['status', 'workflow', 'draft', 'parent', 'since', 'until', 'text'] as const
-export type Param = (typeof PARAMS)[number]
+export const PARAMS = [
+  ...['status', 'workflow', 'draft', 'parent', 'by', 'key', 'since', 'until', 'text'],
+  ...['not_status', 'not_workflow', 'not_by', 'not_text'],
+] as const
+export type Param =
+  | ('status' | 'workflow' | 'draft' | 'parent' | 'by' | 'key' | 'since' | 'until' | 'text')
+  | ('not_status' | 'not_workflow' | 'not_by' | 'not_text')
 
 const HOUR = 3_600_000
 export const TIMES: readonly [id: string, words: string][] = [
@@ -34,17 +39,29 @@ export function sinceOf(text: string | null, now: number): number | undefined {
   return /^\d{1,15}$/.test(text) ? Number(text) : undefined
 }
 
-export function tokensOf(query: URLSearchParams): Token[] {
+/** A time as the value of a field for it, in the time zone of the browser. */
+export function fieldOf(at: number): string {
+  const local = new Date(at - new Date(at).getTimezoneOffset() * 60_000)
+  return local.toISOString().slice(0, 16)
+}
+
+export function tokensOf(query: URLSearchParams, titleOf: (workflow: string) => string = String): Token[] {
   const words: Record<Param, (value: string) => [key: string, value: string]> = {
     status: (value) => ['status is', value === 'attention' ? wordOf('attention') : wordIn(value)],
-    workflow: (value) => ['workflow is', value],
+    workflow: (value) => ['workflow is', titleOf(value)],
     draft: (value) => ['of the draft', value.slice(0, 8)],
     parent: (value) => ['started by the run', shortId(value)],
+    by: (value) => ['started by', whoOf(value)],
+    key: (value) => ['with the key', value],
+    not_status: (value) => ['status is not', wordIn(value)],
+    not_workflow: (value) => ['workflow is not', titleOf(value)],
+    not_by: (value) => ['not started by', whoOf(value)],
+    not_text: (value) => ['without the text', value],
     since: (value) => ['started', TIMES.find(([id]) => id === value)?.[1] ?? `from ${moment(value)}`],
     until: (value) => ['started', `before ${moment(value)}`],
     text: (value) => ['with the text', value],
   }
-  return PARAMS.flatMap((param) => {
+  return (PARAMS as readonly Param[]).flatMap((param) => {
     const value = query.get(param)
     if (!value) return []
     const [key, shown] = words[param](value)
@@ -58,18 +75,15 @@ const wordIn = (value: string): string => (isStatus(value) ? wordOf(value) : val
 
 /** The query to the server. Runs that need attention are open ones: their waits show which of them. */
 export function whereOf(query: URLSearchParams, now: number): RunQuery {
-  const status = query.get('status')
-  const [workflow, draft, parent, text] = (['workflow', 'draft', 'parent', 'text'] as const).map((name) =>
-    query.get(name),
-  )
+  const where: Record<string, string> = {}
+  for (const param of PARAMS) {
+    const value = query.get(param)
+    if (value && !/^(since|until)$/.test(param) && (!/status$/.test(param) || isStatus(value))) where[param] = value
+  }
   const since = sinceOf(query.get('since'), now)
   const until = sinceOf(query.get('until'), now)
   return {
-    ...(isStatus(status) ? { status } : {}),
-    ...(workflow ? { workflow } : {}),
-    ...(draft ? { draft } : {}),
-    ...(parent ? { parent } : {}),
-    ...(text ? { text } : {}),
+    ...where,
     ...(since === undefined ? {} : { since }),
     ...(until === undefined ? {} : { until }),
   }
@@ -85,31 +99,59 @@ export interface Choice {
 }
 
 const MOST = 6
+/** What else people call a status. */
+const ALIASES: Partial<Record<RunStatus, string>> = {
+  succeeded: 'done ok',
+  cancelled: 'canceled stopped',
+  queued: 'due',
+}
+const NEGATED: readonly string[] = ['status', 'workflow', 'by', 'text']
+/** As in `status:failed` or `-by:ada`, and the group of choices that each name stands for. */
+const NAMES: Readonly<Record<string, Param>> = {
+  ...{ status: 'status', state: 'status', workflow: 'workflow', by: 'by', who: 'by', key: 'key' },
+  ...{ text: 'text', error: 'text', since: 'since', started: 'since' },
+}
 
-/** The possible meanings of the typed words, the likeliest first. `failed`: blocks at which runs of the list failed. */
-export function choicesOf(typed: string, names: readonly string[], failed: ReadonlyMap<string, number>): Choice[] {
-  const asked = typed.trim().toLowerCase()
+export interface Known {
+  workflows: readonly string[]
+  titleOf: (workflow: string) => string
+  /** Blocks at which runs of the list failed. */
+  failed: ReadonlyMap<string, number>
+  /** Who started runs of the list, as `user:ada`. */
+  people: readonly string[]
+}
+
+/** The possible meanings of the typed words, the likeliest first. "-" before them: what the runs are not. */
+export function choicesOf(typed: string, { workflows: names, titleOf, failed, people }: Known): Choice[] {
+  const [, minus, name = '', rest = ''] = /^(-?)(?:([a-z]+):)?(.*)$/i.exec(typed.trim())!
+  const only = NAMES[name.toLowerCase()] ?? null
+  const words = only ? rest.trim() : name ? `${name}:${rest}` : rest.trim()
+  const asked = words.toLowerCase()
   const has = (text: string): boolean => text.toLowerCase().includes(asked)
   const found: Choice[] = []
-  const add = (param: Param, value: string, words: string, group: string, count?: number): void => {
-    if (has(`${group} ${words}`))
-      found.push({ id: `${param} ${value}`, param, value, words, group, ...(count === undefined ? {} : { count }) })
+  const push = (param: Param, value: string, words: string, group: string, count?: number): void => {
+    if ((only !== null && only !== param) || (minus && !NEGATED.includes(param))) return
+    const own = minus ? (`not_${param}` as Param) : param
+    const of = minus ? `not: ${group}` : group
+    found.push({ id: `${own} ${value}`, param: own, value, words, group: of, ...(count ? { count } : {}) })
+  }
+  const add = (param: Param, value: string, words: string, group: string, count?: number, more = ''): void => {
+    if (has(only ? `${words} ${more}` : `${group} ${words} ${more}`)) push(param, value, words, group, count)
   }
   for (const [block, count] of [...failed].sort((a, b) => b[1] - a[1]).slice(0, 4))
     add('text', block, block, 'where it failed', count)
-  for (const status of STATUSES) add('status', status, wordOf(status), 'status')
+  for (const status of STATUSES) add('status', status, wordOf(status), 'status', undefined, ALIASES[status])
+  for (const by of people.slice(0, MOST)) add('by', by, whoOf(by), 'started by')
   for (const [id, words] of TIMES) add('since', id, words, 'started')
   let workflows = 0
-  for (const name of names) if (has(`workflow ${name}`) && workflows++ < MOST) add('workflow', name, name, 'workflow')
-  found.splice(MOST * 2 - 1)
-  if (asked)
-    found.push({
-      id: 'text',
-      param: 'text',
-      value: typed.trim(),
-      words: `“${typed.trim()}”`,
-      group: 'in the id, the key or the error',
-    })
+  for (const name of names)
+    if (has(`workflow ${titleOf(name)} ${name}`) && workflows++ < MOST)
+      add('workflow', name, titleOf(name), 'workflow', undefined, name)
+  found.splice(MOST * 2 - 2)
+  if (!asked) return found
+  if (only === 'by') push('by', words.includes(':') ? words : `user:${words}`, words, 'started by')
+  push('text', words, `“${words}”`, 'in the id, the key or the error')
+  push('key', words, words, 'with this whole key')
   return found
 }
 

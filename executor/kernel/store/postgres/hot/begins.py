@@ -28,7 +28,15 @@ class Begin(NamedTuple):
 # Columns of the details of any run, of one that ends at once, and of the heads of the others.
 DETAILS = {
     **{"id": "t", "workflow": "t", "version": "n", "plan_hash": "t", "document_hash": "t", "idempotency_key": "t"},
-    **{"request_hash": "t", "source_run_id": "t", "draft_id": "t", "draft_rev": "n", "input": "b", "now": "n"},
+    **{
+        "request_hash": "t",
+        "source_run_id": "t",
+        "draft_id": "t",
+        "draft_rev": "n",
+        "started_by": "t",
+        "input": "b",
+        "now": "n",
+    },
 }
 END = {"status": "t", "ended_at": "n", "output": "b", "error": "b"}
 PLACE = {"pool": "t", "priority": "n", "fair": "t", "ready": "n", "limits": "t", "rates": "t", "needs": "n"}
@@ -44,10 +52,10 @@ kept AS MATERIALIZED (
     SELECT 1 FROM active_versions WHERE workflow IN (SELECT w.workflow FROM w) ORDER BY workflow FOR KEY SHARE),
 added AS (
     INSERT INTO run_details (id, workflow, version, plan_hash, document_hash, idempotency_key, request_hash,
-                             source_run_id, draft_id, draft_rev, created_at_ms, input, status, seq, epoch,
+                             source_run_id, draft_id, draft_rev, started_by, created_at_ms, input, status, seq, epoch,
                              started_at_ms, finished_at_ms, output, error)
     SELECT w.id, w.workflow, w.version, w.plan_hash, w.document_hash, w.idempotency_key, w.request_hash,
-           w.source_run_id, w.draft_id, w.draft_rev, w.now, w.input, w.status,
+           w.source_run_id, w.draft_id, w.draft_rev, w.started_by, w.now, w.input, w.status,
            CASE WHEN w.status IS NOT NULL THEN w.seq END, CASE WHEN w.status IS NOT NULL THEN w.epoch END,
            CASE WHEN w.status IS NOT NULL THEN w.now END, w.ended_at, w.output, w.error
       FROM w WHERE (SELECT count(*) FROM kept) >= 0
