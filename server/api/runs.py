@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, Literal
 
 import orjson
 from msgspec import Meta, Struct
@@ -194,15 +194,6 @@ class RunPage(Struct, frozen=True):
     capped: list[RunStatus]
 
 
-class RunTimes(Struct, frozen=True):
-    """Counts by status for each part of a time. Part n begins at `since_ms` + n * `width_ms`. `capped`: see RunPage."""
-
-    since_ms: int
-    width_ms: int
-    counts: dict[RunStatus, list[int]]
-    capped: list[RunStatus]
-
-
 class InputList(Struct, frozen=True):
     """Inputs of runs, newest first."""
 
@@ -233,13 +224,6 @@ class RunsQuery(Struct, frozen=True):
     before: Annotated[str | None, Meta(description="The `next` of the previous page.")] = None
     limit: Annotated[int, Meta(ge=1, le=PAGE_MAX, description="Runs per page.")] = 50
     counts: Annotated[bool, Meta(description="0: do not count runs; the answer comes sooner.")] = True
-
-
-class RunTimesQuery(Struct, frozen=True):
-    since: Since
-    until: Until
-    parts: Annotated[int, Meta(ge=1, le=500, description="Parts of that time.")] = 1
-    workflow: Annotated[str | None, Meta(description="Only runs of this workflow.")] = None
 
 
 class StartQuery(Struct, frozen=True):
@@ -415,18 +399,6 @@ async def list_runs(call: Call, query: RunsQuery) -> RunPage:
         None if counts is None else RunCounts(**counts),
         capped(counts or {}),
     )
-
-
-@route("GET", "/api/run-times", "Runs by time and status", needs="viewer")
-async def run_times(call: Call, query: RunTimesQuery) -> RunTimes:
-    """Counts for a histogram: the time from `since` to `until` in equal parts."""
-    if query.until <= query.since:
-        raise BadRequest("until must be after since", code="run_times", hint="both are Unix times in milliseconds")
-    width = -(-(query.until - query.since) // query.parts)
-    counts: dict[RunStatus, list[int]] = {status: [0] * query.parts for status in get_args(RunStatus)}
-    for each in await call.engine.store.count_by_time(query.since, query.until, width, query.workflow):
-        counts[each[0]][each[1]] += each[2]
-    return RunTimes(query.since, width, counts, capped({status: sum(each) for status, each in counts.items()}))
 
 
 @route("GET", "/api/runs/{id}", "A run with its nodes, waits and variables", needs="viewer")

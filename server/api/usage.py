@@ -1,16 +1,19 @@
-"""Usage and cost of steps, by day, workflow or model."""
+"""Usage and cost of steps, by day, workflow or model; and the numbers of runs by time."""
 
 from __future__ import annotations
 
 from datetime import date
-from typing import Annotated
+from typing import Annotated, get_args
 
 from msgspec import Meta, Struct, field
 
 from executor.blocks.llm.client import Offer
 from executor.errors import BadRequest
+from executor.kernel.store.statements import RunStatus
 from executor.kernel.store.topics.usage import By
 from executor.service.views import SpentView, UsageView
+from server.api.runs import Since, Until
+from server.http.response import capped
 from server.http.table import Call, Routes, RouteSpec
 
 _DAY = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$"
@@ -57,6 +60,22 @@ def usage_page(first: str, to: str, by: By, workflow: str | None, found: UsageVi
     return UsagePage(first, to, by, workflow, found.currency, found.prices, found.total, found.items)
 
 
+class RunTimes(Struct, frozen=True):
+    """Counts by status for each part of a time. Part n begins at `since_ms` + n * `width_ms`. `capped`: see RunPage."""
+
+    since_ms: int
+    width_ms: int
+    counts: dict[RunStatus, list[int]]
+    capped: list[RunStatus]
+
+
+class RunTimesQuery(Struct, frozen=True):
+    since: Since
+    until: Until
+    parts: Annotated[int, Meta(ge=1, le=500, description="Parts of that time.")] = 1
+    workflow: Annotated[str | None, Meta(description="Only runs of this workflow.")] = None
+
+
 route = Routes("usage", RouteSpec)
 
 
@@ -84,3 +103,15 @@ def _day(name: str, text: str | None) -> date | None:
         return date.fromisoformat(text)
     except ValueError:
         raise BadRequest(f"{name} must be a day such as 2026-11-01, not {text!r}.") from None
+
+
+@route("GET", "/api/run-times", "Runs by time and status", tag="runs", needs="viewer")
+async def run_times(call: Call, query: RunTimesQuery) -> RunTimes:
+    """Counts for a histogram: the time from `since` to `until` in equal parts."""
+    if query.until <= query.since:
+        raise BadRequest("until must be after since", code="run_times", hint="both are Unix times in milliseconds")
+    width = -(-(query.until - query.since) // query.parts)
+    counts: dict[RunStatus, list[int]] = {status: [0] * query.parts for status in get_args(RunStatus)}
+    for each in await call.engine.store.count_by_time(query.since, query.until, width, query.workflow):
+        counts[each[0]][each[1]] += each[2]
+    return RunTimes(query.since, width, counts, capped({status: sum(each) for status, each in counts.items()}))

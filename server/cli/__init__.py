@@ -29,9 +29,11 @@ SECTIONS = {
         documents.plan           Show the plan that a workflow is compiled to.
         workflows.deploy         Store the workflow in FILE as the active version of NAME.
         runs.run                 Run a stored workflow, or the document in a file.
+        runs.step                Run BLOCK of a draft alone, or list its pins.
         workflows.workflows      List stored workflows, or the versions of NAME.
         workflows.get            Print the document of NAME as JSON, or as Python.
         workflows.activate       Make VERSION of NAME the active one.
+        workflows.rename         Show TITLE in place of the name of a workflow.
         promote.promote          Copy a version of NAME to another server.
         backtests.backtest       Play a workflow against recorded runs of NAME, and show what would differ.
         backtests.keep           Keep RUN as a test: no age deletes it.

@@ -53,12 +53,13 @@ def promote(
     document = found["document"]
 
     async def store(client: AsyncClient) -> Any:
-        for line in [*await _differs(client, here), *await _missing(client, document)]:
+        there = await _active(client, found["name"])
+        for line in [*await _differs(client, here, there), *await _missing(client, document)]:
             click.echo(line, err=True)
         if dry_run:
             return None
-        if activate:
-            return await client.deploy(document, name)
+        if activate:  # only what was listed is replaced: 409 would_replace if another version is active by now
+            return await client.deploy(document, name, replaces=there["version"] if there is not None else 0)
         return await client.create_draft(document, name)
 
     saved = call(target, store, token=token)
@@ -128,9 +129,8 @@ async def _if_allowed(asked: Awaitable[T]) -> T | None:
         return None
 
 
-async def _differs(client: AsyncClient, here: _Here) -> list[str]:
+async def _differs(client: AsyncClient, here: _Here, there: Any) -> list[str]:
     found = here.found
-    there = await _if_allowed(_active(client, found["name"]))
     lines = []
     if there is not None and there["hash"] != found["hash"]:
         changes = _changes(there["document"], found["document"])

@@ -238,7 +238,7 @@ def run_lines(runs: Sequence[Json], now_ms: int | None = None) -> list[str]:
     """Return a line for each run: id, status, workflow, version, age, and the reason if it is held up."""
     now = int(time.time() * 1000) if now_ms is None else now_ms
     names = [f"{run['workflow']}@{run['version']}" if run.get("version") else str(run["workflow"]) for run in runs]
-    names = [plain(name) for name in names]
+    names = [plain(f"step {name}" if run.get("step") else name) for run, name in zip(runs, names, strict=True)]
     width = max(map(len, names), default=0)
     return [
         f"{run['id']}  {styled_status(run['status'])}{' ' * (9 - len(run['status']))}  {name:<{width}}"

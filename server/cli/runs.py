@@ -103,6 +103,45 @@ def events(url: str, run_id: str, after: int, follow: bool, as_json: bool) -> No
 
 
 @click.command()
+@click.argument("draft")
+@click.argument("block", required=False)
+@click.option("--given", metavar="JSON|@FILE", help="Outputs of the blocks that it reads, by their ids.")
+@click.option("--of", "run_id", metavar="RUN", help="Take their outputs from this run.")
+@click.option("--key", help="Idempotency key: the same key returns the same run.")
+@with_json
+def step(
+    url: str, draft: str, block: str | None, given: str | None, run_id: str | None, key: str | None, as_json: bool
+) -> int:
+    """Run BLOCK of a draft alone, or list its pins.
+
+    DRAFT is its id, or the name of the draft that was changed last. Without BLOCK, its pinned blocks and their outputs
+    are listed; in runs of the draft they do not run. The exit code is that of `weft run --follow`."""
+    asked = read_input(given) or {}
+
+    async def ask(client: AsyncClient) -> Any:
+        drafts = (await client.drafts())["drafts"]
+        id = next((each["id"] for each in drafts if draft in (each["id"], each["name"])), draft)
+        blocks = (await client.draft(id))["document"].get("blocks") or {}
+        if block is None:
+            return {name: each["pin"]["output"] for name, each in blocks.items() if each.get("pin")}
+        nodes = (await client.get_run(run_id))["nodes"] if run_id else []
+        known = {node["key"]: node["output"] for node in nodes if node.get("output") is not None}
+        outputs = {name: output for name, output in known.items() if name in blocks and name != block} | asked
+        made = await client.run_draft(id, step={"block": block, "given": outputs}, idempotency_key=key)
+        return await client.get_run(made["run"], wait_s=60)
+
+    found = call(url, ask)
+    if block is None:
+        lines = [plain(f"{name:<20} {json.dumps(output)[:200]}") for name, output in found.items()]
+        show(found, as_json, lines, "It has no pins.")
+        return OK
+    node: Any = next((each for each in found["nodes"] if each["key"] == block), {})
+    what = json.dumps(node.get("output")) if node.get("error") is None else node["error"]["message"]
+    show(node, as_json, [f"run {found['id']} {found['status']}", plain(what)])
+    return EXIT_BY_STATUS.get(found["status"], OK)
+
+
+@click.command()
 @click.option("--workflow", help="Only runs of this workflow.")
 @click.option("--parent", help="Only runs started by this run.")
 @click.option("--status", type=click.Choice(["queued", "running", "waiting", "succeeded", "failed", "cancelled"]))
@@ -231,6 +270,7 @@ def migrate(url: str, run_id: str, version: int, as_json: bool) -> None:
 
 
 FATES = {"kept": "kept", "maybe": "runs if its input changes", "again": "runs again", "new": "runs, is new"}
+FATES |= {"branch": "may run, its branch is decided again", "skipped": "not taken, as before"}
 LAST_MAX = 100
 
 
@@ -262,28 +302,31 @@ def rerun(
 ) -> None:
     """Start RUN again, or continue it with another version.
 
-    From a block, or with another version or the draft: what is unchanged is not run again."""
+    From a block, or with another version or the draft: what is unchanged is not run again. With --failed, what would be
+    repeated is listed first."""
     if failed == bool(run_id) or failed != bool(workflow):
         raise Refused("Name a run, or use --failed with --workflow.", "weft rerun --failed --workflow NAME --last 20")
-    if version is None and (preview or again):
+    if version is None and (preview or again) and not failed:
         raise Refused("--preview and --again need --version.", "Use --version draft, or a number.")
     number: int | str | None = int(version) if version is not None and version.isdecimal() else version
 
     async def ask(client: AsyncClient) -> list[dict[str, Any]]:
-        found = [run_id] if run_id else []
-        if workflow is not None:
-            page = await client.runs(workflow=workflow, status="failed", limit=last)
-            found = [run["id"] for run in page["runs"]]
-        answers: list[dict[str, Any]] = []
-        for run in found:
-            if preview and number is not None:
-                answers.append(dict(await client.continuation(run, number, start=start)))
-            else:
-                once = f"{key}:{run}" if key and failed else key
-                more = list(again) or None
-                made = await client.rerun(run, start, version=number, again=more, idempotency_key=once)
-                answers.append({**made, "source": run})
-        return answers
+        more = list(again) or None
+        if run_id and preview and number is not None:
+            return [dict(await client.continuation(run_id, number, start=start))]
+        if run_id:
+            made = await client.rerun(run_id, start, version=number, again=more, idempotency_key=key)
+            return [{**made, "source": run_id}]
+        page = await client.runs(workflow=workflow, status="failed", limit=last)
+        found = [run["id"] for run in page["runs"]]
+        if not found:
+            return []
+        shown = (await client.rerun_many(found, start, version=number, again=more, preview=True))["runs"]
+        if preview:
+            return [{**each, "run": each["source"]} for each in shown]
+        click.echo("\n".join(line for each in shown for line in _fates({**each, "run": each["source"]})), err=True)
+        answer = await client.rerun_many(found, start, version=number, again=more, idempotency_key=key)
+        return [dict(each) for each in answer["runs"]]
 
     answers = call(url, ask)
     lines = [line for answer in answers for line in (_fates(answer) if preview else [_made(answer)])]
@@ -291,17 +334,20 @@ def rerun(
 
 
 def _made(answer: dict[str, Any]) -> str:
+    if answer.get("error"):
+        return plain(f"run {answer['source']}: {answer['error']}")
     return f"run {answer['run']} continues {answer['source']}"
 
 
 def _fates(answer: dict[str, Any]) -> list[str]:
-    lines = [f"run {answer['run']}"]
+    lines = [plain(f"run {answer['run']}{': ' + answer['error'] if answer.get('error') else ''}")]
     for block in answer["blocks"]:
+        acts = block["effect"] == "write" and block["fate"] not in ("kept", "skipped")
         notes = [
-            FATES[block["fate"]],
+            FATES["branch" if (block["fate"], block["why"]) == ("maybe", "branch") else block["fate"]],
             *([f"{block['kept']} kept"] if block["kept"] > 1 else []),
             *([f"{block['calls']} calls kept"] if block["calls"] else []),
-            *(["changes something outside"] if block["effect"] == "write" and block["fate"] != "kept" else []),
+            *(["changes something outside"] if acts else []),
         ]
         lines.append(plain(f"  {block['block']:<20} {', '.join(notes)}"))
     return lines

@@ -116,6 +116,19 @@ def activate(url: str, name: str, version: int, activate_triggers: bool) -> None
         click.echo(f"{saved['name']} version {saved['version']} is already active")
 
 
+@click.command()
+@click.argument("name")
+@click.argument("title")
+@click.pass_obj
+def rename(url: str, name: str, title: str) -> None:
+    """Show TITLE in place of the name of a workflow.
+
+    It is found by both: links, webhooks, schedules, runs and calls keep NAME. "" shows the name again.
+    """
+    shown = call(url, lambda client: client.rename(name, title))["title"]
+    click.echo(plain(f"{name} is shown as {shown or name}"))
+
+
 @click.group()
 def delete() -> None:
     """Delete a run or a workflow."""

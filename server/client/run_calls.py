@@ -45,18 +45,6 @@ class RunCalls:
     def workflows(self) -> Call[answers.WorkflowPage]:
         """All of them, with the active version and the last run of each."""
 
-    @route("GET", "/api/cards")
-    def cards(
-        self,
-        folder: str | None = None,
-        text: str | None = None,
-        order: Literal["run", "changed", "name"] = "run",
-        since: int | None = None,
-        after: int = 0,
-        limit: int = 24,
-    ) -> Call[answers.CardPage]:
-        """Workflows as the front page shows them; `next` is the `after` of the following page."""
-
     @route("PUT", "/api/workflows/{name}/folder")
     def put_in_folder(self, name: str, folder: str) -> Call[answers.WorkflowFolder]:
         """Move a workflow to a folder of the front page, '' for none."""
@@ -227,12 +215,6 @@ class RunCalls:
         key or error; `by`: those that this person or token started; `key`: that with this idempotency key; `not_…`: not
         those; `counts`: also the number of runs by status, which takes longer."""
 
-    @route("GET", "/api/run-times")
-    def run_times(
-        self, since: int, until: int, parts: int = 1, *, workflow: str | None = None
-    ) -> Call[answers.RunTimes]:
-        """Count the runs that were created in each part of a time, by status."""
-
     @call
     def get_run(self, run: str, *, wait_s: float | None = None) -> Call[answers.RunDetail]:
         """The run with its nodes, variables and waits. `wait_s`: first wait so many seconds, at most 60, until it has
@@ -289,10 +271,6 @@ class RunCalls:
     ) -> Call[answers.SignalList]:
         """List the signals of a run in order of arrival, including those that a wait received. `received_after`: Unix
         milliseconds."""
-
-    @route("DELETE", "/api/cache")
-    def clear_cache(self, workflow: str | None = None) -> Call[answers.CacheCleared]:
-        """Delete cached results: all, or those of runs of one workflow."""
 
     # `rerun`, `fork`, `retry` and `migrate` of `/api/runs/{id}`
 

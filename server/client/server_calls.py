@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from server.client.call import Call, call, route
 
@@ -333,3 +333,25 @@ class ServerCalls:
     ) -> Call[answers.UsagePage]:
         """Return tokens and costs by day, workflow or model, of the days (such as 2026-11-01, in UTC) from `first` to
         `to`."""
+
+    @route("GET", "/api/run-times")
+    def run_times(
+        self, since: int, until: int, parts: int = 1, *, workflow: str | None = None
+    ) -> Call[answers.RunTimes]:
+        """Count the runs that were created in each part of a time, by status."""
+
+    @route("DELETE", "/api/cache")
+    def clear_cache(self, workflow: str | None = None) -> Call[answers.CacheCleared]:
+        """Delete cached results: all, or those of runs of one workflow."""
+
+    @route("GET", "/api/cards")
+    def cards(
+        self,
+        folder: str | None = None,
+        text: str | None = None,
+        order: Literal["run", "changed", "name"] = "run",
+        since: int | None = None,
+        after: int = 0,
+        limit: int = 24,
+    ) -> Call[answers.CardPage]:
+        """Workflows as the front page shows them; `next` is the `after` of the following page."""

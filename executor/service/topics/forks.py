@@ -109,7 +109,6 @@ async def fork(
     started = replace(started, run=id, reuse=left.reuse, source_run=source, stop_after=None, by=present_actor())
     records[0] = codec.to_record(1, records[0].at_ms, started)
     state = _folded(plan, row, [started, *copied.events[1:]])
-    sources = (row.id, source) if source != row.id and _is_read(plan, state, started) else (row.id,)
     made = decide(plan, state, f.ForkMade(now_ms, row.id, len(records)))
     records += [codec.to_record(len(records) + n, now_ms, event) for n, event in enumerate(made, 1)]
     opened, origin = _opened(codec, [*copied.events, *made]), rewind.origin or origin_as(row)
@@ -129,7 +128,7 @@ async def fork(
         draft_id=origin.draft_id,
         draft_rev=origin.draft_rev,
         started_by=started.by,
-        sources=sources,
+        sources=(row.id, source) if source != row.id and _is_read(plan, state, started) else (row.id,),
         source_run_id=source,
         waits=tuple(await _waits(store, row.id, opened, id, parts.links, now_ms)),
         signals=tuple(await _signals(store, row.id, opened, copied, id)),

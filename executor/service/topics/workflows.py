@@ -156,7 +156,7 @@ class Workflows(Topic):
         return await self._parts.compiler.plan(row.document, trigger)
 
     async def get(self, name: str) -> WorkflowHead:
-        head = await self._store.get_head(name)
+        head = await self._store.get_head(await self._store.named(name))
         if head is None:
             raise _not_found(name)
         return head
@@ -202,8 +202,8 @@ class Workflows(Topic):
     async def rename(self, name: str, title: str) -> None:
         """Show this text in place of the name of a workflow, '' for its name, which stays and is found by both. Raises
         NotFound, BadRequest, and Conflict (title_taken)."""
+        name = (await self.get(name)).name
         title = "" if title in ("", name) else _checked(title)
-        await self.get(name)
         if not await self._store.put_title(name, title):
             hint = "choose another text, or rename or delete that workflow first"
             raise Conflict(f"another workflow is called '{title}'", code="title_taken", hint=hint, pointer="/title")

@@ -348,13 +348,6 @@ export interface Operations {
     body: undefined
     answer: RunPage
   }
-  /** Runs by time and status. */
-  'GET /api/run-times': {
-    path: Record<never, never>
-    query: { since: number; until: number; parts?: number; workflow?: string }
-    body: undefined
-    answer: RunTimes
-  }
   /** A run with its nodes, waits and variables. */
   'GET /api/runs/{id}': {
     path: { id: string }
@@ -760,6 +753,13 @@ export interface Operations {
     query: Record<never, never>
     body: undefined
     answer: Models
+  }
+  /** Runs by time and status. */
+  'GET /api/run-times': {
+    path: Record<never, never>
+    query: { since: number; until: number; parts?: number; workflow?: string }
+    body: undefined
+    answer: RunTimes
   }
   /** List connections. */
   'GET /api/connections': {

@@ -65,6 +65,7 @@ async def test_a_workflow_is_renamed_and_found_by_both_names(
     for name in ("hello", "Greeting"):
         started = (await client.post(f"/api/workflows/{name}/runs", json={"input": {"name": "Bo"}})).json()
         assert started["workflow"] == "hello", "runs, schedules and addresses have the name that stays"
+    assert (await client.get("/api/workflows/Greeting")).json()["name"] == "hello"
     assert before in [run["id"] for run in (await client.get("/api/runs?workflow=hello")).json()["runs"]]
     again = await client.post("/api/workflows", json={"document": {**hello, "description": "new"}, "name": "Greeting"})
     assert (again.json()["name"], again.json()["version"]) == ("hello", 2), "what is stored by the title is a version"

@@ -58,12 +58,43 @@ def test_it_continues_with_the_version_that_is_named(server: SyncServerProcess, 
 
 
 def test_many_failed_runs_continue_at_once(server: SyncServerProcess, failed: str) -> None:
-    many = json.loads(
-        weft(server, "rerun", "--failed", "--workflow", "orders", "--last", "2", "--version", "2", "--json").stdout
-    )
+    asked = ("rerun", "--failed", "--workflow", "orders", "--last", "2", "--version", "2")
+    listed = weft(server, *asked, "--preview")
+    assert f"run {failed}" in listed.stdout and "b                    runs again" in listed.stdout
+    ran = weft(server, *asked, "--key", "once", "--json")
+    many = json.loads(ran.stdout)
     assert failed in {each["source"] for each in many} and len(many) <= 2
+    assert f"run {failed}" in ran.stderr and "runs again" in ran.stderr, "what is repeated is listed first"
+    again = json.loads(weft(server, *asked, "--key", "once", "--json").stdout)
+    known = {each["source"]: each["run"] for each in many}
+    assert all(each["run"] == known[each["source"]] and not each["created"] for each in again)
+    assert weft(server, "rerun", "--failed", "--workflow", "nothing").stderr == "No runs match.\n"
     assert isinstance(weft(server, "rerun", "--failed").exception, Refused)
     assert isinstance(weft(server, "rerun", failed, "--preview").exception, Refused)
+
+
+def test_a_step_of_a_draft_runs_on_what_a_run_put_out_and_pins_are_listed(
+    server: SyncServerProcess, failed: str
+) -> None:
+    document = flow("return <a> + '!'")
+    document["blocks"]["a"]["pin"] = {"output": "pinned"}
+    with httpx.Client(base_url=server.url, timeout=30) as client:
+        client.post("/api/drafts", json={"document": document, "name": "stock"}).raise_for_status()
+    assert weft(server, "step", "stock").stdout.split() == ["a", '"pinned"']
+    ran = weft(server, "step", "stock", "b", "--of", failed)
+    assert json.loads(ran.stdout.splitlines()[1])["result"] == "A!", ran.output
+    given = weft(server, "step", "stock", "b", "--of", failed, "--given", '{"a": "B"}', "--json")
+    assert json.loads(given.stdout)["output"]["result"] == "B!"
+    assert "step stock/b" in weft(server, "runs").stdout
+    wrong = weft(server, "step", "stock", "nothing")
+    assert isinstance(wrong.exception, Refused) and "nothing" in str(wrong.exception)
+
+
+def test_a_workflow_is_renamed(server: SyncServerProcess, failed: str) -> None:
+    assert weft(server, "rename", "orders", "Orders of the shop").stdout == "orders is shown as Orders of the shop\n"
+    for name in ("orders", "Orders of the shop"):
+        assert json.loads(weft(server, "get", name).stdout)["name"] == "orders"
+    assert weft(server, "rename", "orders", "").stdout == "orders is shown as orders\n"
 
 
 def test_a_retry_points_to_the_version_that_was_repaired(server: SyncServerProcess, failed: str) -> None:

@@ -28,15 +28,8 @@ class Begin(NamedTuple):
 # Columns of the details of any run, of one that ends at once, and of the heads of the others.
 DETAILS = {
     **{"id": "t", "workflow": "t", "version": "n", "plan_hash": "t", "document_hash": "t", "idempotency_key": "t"},
-    **{
-        "request_hash": "t",
-        "source_run_id": "t",
-        "draft_id": "t",
-        "draft_rev": "n",
-        "started_by": "t",
-        "input": "b",
-        "now": "n",
-    },
+    **{"request_hash": "t", "source_run_id": "t", "draft_id": "t", "draft_rev": "n", "started_by": "t"},
+    **{"input": "b", "now": "n"},
 }
 END = {"status": "t", "ended_at": "n", "output": "b", "error": "b"}
 PLACE = {"pool": "t", "priority": "n", "fair": "t", "ready": "n", "limits": "t", "rates": "t", "needs": "n"}
