@@ -255,7 +255,7 @@ async def rerun(call: Call, id: str, query: StartQuery, body: RerunRequest) -> R
     "/api/runs/rerun",
     "Run many again, or preview that",
     needs="editor",
-    statuses=(400, *REFUSALS),
+    statuses=(400, 409),
     params=(KEY,),
 )
 async def rerun_many(call: Call, body: RerunManyRequest) -> RerunsAnswer:
