@@ -60,7 +60,7 @@ function Column({
 }): ReactElement {
   const rest = effects.length - SHOWN
   return (
-    <section data-testid={`publish-${title.toLowerCase()}`} data-column={title.toLowerCase()}>
+    <section aria-label={title} data-testid={`publish-${title.toLowerCase()}`} data-column={title.toLowerCase()}>
       <h3>
         <Icon name={icon} size={14} />
         {title}
