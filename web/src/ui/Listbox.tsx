@@ -8,6 +8,8 @@ export interface ListOption {
   id: string
   label: string
   detail?: string
+  /** A sentence that is shown below the list while this is the active option. */
+  about?: string
   icon?: IconName
   /** Options of one group stand together; its name is shown above the first. */
   group?: string
@@ -101,6 +103,7 @@ export function Listbox({
         ))}
         {options.length ? null : <div className="listbox__group quiet">{empty ?? 'No results'}</div>}
       </div>
+      {options.some((option) => option.about) ? <p className="listbox__about">{options[now]?.about}</p> : null}
     </div>
   )
 }

@@ -82,6 +82,7 @@ function optionsFor(list: readonly BlockSpec[], query: string, recent: readonly 
     id: prefix + spec.type,
     label: spec.title,
     icon: iconOf(spec.type, spec.icon),
+    about: spec.description,
     ...(group ? { group } : {}),
     ...(query ? { detail: groupOf(spec) } : {}),
   })
