@@ -82,9 +82,10 @@ async def _answer_form(call: Call, token: str) -> Response:
     except NotFound:
         return pages.unknown()
     extras = call.extras
-    if wait.status != "pending":
-        return pages.closed(wait, 409, extras)
     files = file_inputs(wait.schema)
+    if wait.status != "pending":
+        late = None if files else (await posted(call, files, token)).get("action")
+        return pages.closed(wait, 409, extras, late)
     if files and await _is_closed_to(call, wait):  # before anything is stored
         return entry.sign_in()
     typed = await posted(call, files, token)
@@ -102,7 +103,7 @@ async def _answer_form(call: Call, token: str) -> Response:
         at_field, on_top = placed_errors(wait.schema, error)
         return await _ask(call, wait, typed=typed, errors=at_field, error=on_top)
     except Conflict:
-        return pages.closed(await call.engine.waits.find(token), 409, extras)
+        return pages.closed(await call.engine.waits.find(token), 409, extras, action)
     return pages.thanks(answered, action, extras)
 
 

@@ -69,12 +69,13 @@ def thanks(wait: WaitView, action: str | None, extras: Extras | None = None) -> 
     return _closed(wait, said, 200, extras)
 
 
-def closed(wait: WaitView, status: int, extras: Extras | None = None) -> Response:
-    """The wait is over: answered (by whom and when), expired, or cancelled. The same page for a GET (200) and a late
-    answer (409)."""
+def closed(wait: WaitView, status: int, extras: Extras | None = None, late: str | None = None) -> Response:
+    """The wait is over: answered (by whom and when), expired, or cancelled. The page of a GET (200), and of an answer
+    that came too late (409): `late` is the button that was pressed."""
     if wait.status == "answered":
         who = f"answered by {wait.answered_by}" if wait.answered_by else "answered"
-        return _closed(wait, f"This was already {who}.", status, extras)
+        lost = f" Your answer “{as_words(late)}” was not recorded." if late in wait.actions else ""
+        return _closed(wait, f"This was already {who}.{lost}", status, extras)
     if wait.status == "expired":
         return _closed(wait, "This question has expired.", status, extras)
     return _closed(wait, "This question was withdrawn because the run ended.", status, extras)

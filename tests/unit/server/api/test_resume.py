@@ -161,6 +161,9 @@ async def test_a_second_press_says_who_and_when(client: httpx.AsyncClient, link:
     late = await client.post(link, data={**form, "by": "Bob", "action": "reject"})
     assert late.status_code == 409
     assert "already answered by Ada &lt;A&gt;" in late.text and "<time" in late.text
+    assert "Your answer “Reject” was not recorded." in late.text
+    odd = await client.post(link, data={**form, "action": "<b>"})
+    assert odd.status_code == 409 and "was not recorded" not in odd.text
     look = await client.get(link, headers=HTML)
     assert look.status_code == 200 and "already answered by Ada" in look.text and "<form" not in look.text
     assert ">Answer<" in look.text and ">Approve<" in look.text and ">action<" not in look.text
