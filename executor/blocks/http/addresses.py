@@ -35,7 +35,7 @@ _NEVER_V6 = [
     ipaddress.IPv6Network(text)
     for text in ("2001::/23", "2002::/16", "3fff::/20")  # protocols and Teredo, 6to4, documentation
 ]
-ALLOW_HINT = "the operator can allow it with WEFT_ALLOW_PRIVATE (networks and host:port)"
+ALLOW_HINT = "to allow it, start the server with WEFT_ALLOW_PRIVATE={place}"
 _NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
 
 
@@ -94,7 +94,8 @@ def unwrapped(address: Address) -> Address:
 
 class Guard:
     """Decides which addresses of a host may be dialled, for every protocol. `own_port`: where this server listens; on
-    this machine that port is dialled only if `allowed` names it, port included. `hint` is for refusals."""
+    this machine that port is dialled only if `allowed` names it, port included. `hint` is for refusals; `{place}` in it
+    is what was refused."""
 
     def __init__(
         self, allowed: Allowed, resolve: Resolve, *, own_port: int | None = None, hint: str = ALLOW_HINT
@@ -110,8 +111,12 @@ class Guard:
         found = await self._resolve(host, port)
         permitted = [text for text in found if self._permits(host, ipaddress.ip_address(text), port)]
         if not permitted:
-            raise refused(f"{host}:{port}", self.hint)
+            raise self.refusal(host, port)
         return permitted
+
+    def refusal(self, host: str, port: int) -> BlockError:
+        place = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+        return refused(place, self.hint.replace("{place}", place))
 
     def names(self, host: str, address: Address, port: int) -> bool:
         return self._allowed.names(host, address, port)

@@ -153,7 +153,7 @@ class GuardedBackend(httpcore.AsyncNetworkBackend):
     async def connect_unix_socket(
         self, path: str, timeout: float | None = None, socket_options: Iterable[httpcore.SOCKET_OPTION] | None = None
     ) -> httpcore.AsyncNetworkStream:
-        raise refused("a unix socket", self._guard.hint)
+        raise refused("a unix socket", "use the address of a host")
 
     async def sleep(self, seconds: float) -> None:
         await asyncio.sleep(seconds)
@@ -178,7 +178,7 @@ class GuardedBackend(httpcore.AsyncNetworkBackend):
                 continue
             if self._is_own(stream, host, ipaddress.ip_address(text), port):
                 await stream.aclose()
-                raise refused(f"{host}:{port}", self._guard.hint)
+                raise self._guard.refusal(host, port)
             return BoundedHead(stream)
         if problem is not None and is_exhausted(problem):
             raise not_begun(f"{host}:{port}", problem) from problem

@@ -67,6 +67,7 @@ async def test_private_addresses_are_refused(tmp_path: Path) -> None:
     async with engine_on(tmp_path / "a.db", asks) as engine:
         error = (await ran(engine, asking("http://127.0.0.1:9/"))).error
     assert error is not None and error["code"] == "address_refused"
+    assert error["hint"] == "to allow it, start the server with WEFT_ALLOW_PRIVATE=127.0.0.1:9"
 
 
 async def test_now_is_the_clock_of_the_engine(tmp_path: Path) -> None:
