@@ -174,16 +174,52 @@ def of_examples() -> Script:
 
 
 def _example(asked: Asked) -> Rule:
-    """Return the answer without a rule: the requested output, a call of the first tool if one is required, or the last
-    message."""
+    """Return the answer without a rule: the requested output, a call of the first tool if one is required, a call of
+    each tool that the last message names, or the last message."""
     if asked.schema is not None:
         return Rule(output=example(asked.schema))
     if asked.required and asked.tools:
         name, schema = next(iter(asked.tools.items()))
         return Rule(calls=(Call(name, example(schema) or {}),))
+    if (named := _next_tool(asked)) is not None:
+        return Rule(calls=(Call(named, _arguments(asked.tools[named], asked.last)),), pause_ms=PAUSE_MS)
     if asked.results:
         return Rule(text="The tool answered: {{tool}}", pause_ms=PAUSE_MS)
-    return Rule(text="You said: {{last}}", pause_ms=PAUSE_MS)
+    hint = f"\n\nWrite the name of a tool and I call it: {', '.join(asked.tools)}." if asked.tools else ""
+    return Rule(text="You said: {{last}}" + hint, pause_ms=PAUSE_MS)
+
+
+def _next_tool(asked: Asked) -> str | None:
+    """Return the tool that the last message names after the one that was called last; spaces may stand for `_`."""
+    places = {
+        name: found.start()
+        for name in asked.tools
+        if (found := re.search(rf"\b{_spoken(name)}\b", asked.last, re.IGNORECASE))
+    }
+    if asked.results and asked.results[-1][0] not in places:
+        return None
+    last = places[asked.results[-1][0]] if asked.results else -1
+    return min((name for name in places if places[name] > last), key=lambda name: places[name], default=None)
+
+
+def _arguments(schema: Any, message: str) -> dict[str, Any]:
+    """Return example arguments; `order 17` in the message gives the argument `order`, and any number an id."""
+    made = example(schema)
+    if not isinstance(made, dict):
+        return {}
+    number = re.search(r"\b\d+\b", message)
+    for name, value in made.items():
+        said = re.search(rf"\b{_spoken(name)}\W+([\w.@-]*\w)", message, re.IGNORECASE)
+        text = said[1] if said else number[0] if number and name.lower().endswith("id") else None
+        if text is not None and isinstance(value, str):
+            made[name] = text
+        elif text is not None and type(value) is int and text.isdecimal() and len(text) < 16:
+            made[name] = int(text)
+    return made
+
+
+def _spoken(name: str) -> str:
+    return "[ _-]".join(map(re.escape, re.split(r"[_-]", name)))
 
 
 def _fits(when: When, asked: Asked) -> bool:

@@ -49,6 +49,26 @@ def test_without_a_rule_a_tool_that_is_required_is_called() -> None:
     assert isinstance(answer, Answer) and answer.calls == (("find", "call_0_0", '{"id":3}'),)
 
 
+ID = {"type": "object", "properties": {"id": {"type": "string"}, "order_no": {"type": "integer"}}}
+
+
+def test_without_a_rule_the_tools_that_the_message_names_are_called_one_after_the_other() -> None:
+    player, tools = Player(read_script(b"{}")), {"pay": {"type": "object"}, "look_up": ID, "other": ID}
+
+    def calls(last: str, *results: tuple[str, str]) -> tuple[tuple[str, str, str], ...]:
+        answer = player.answer(asked(last=last, tools=tools, results=results))
+        assert isinstance(answer, Answer)
+        return answer.calls
+
+    last = "Look up order no 17 and pay it."
+    assert calls(last) == (("look_up", "call_0_0", '{"id":"17","order_no":17}'),)
+    assert calls(last, ("look_up", "{}")) == (("pay", "call_0_0", "{}"),)
+    assert calls(last, ("pay", "{}")) == () == calls(last, ("other", "{}"))
+    assert calls("Look up id A-1")[0][2] == '{"id":"A-1","order_no":0}'
+    assert text_of(player, last=last, tools=tools, results=(("pay", "done"),)) == "The tool answered: done"
+    assert "Write the name of a tool" in text_of(player, tools=tools) and not calls("payment")
+
+
 @pytest.mark.parametrize(
     ("schema", "value"),
     [

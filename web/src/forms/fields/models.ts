@@ -21,7 +21,7 @@ const dollars = (amount: number): string => `$${Number(amount.toFixed(4))}`
 export function priceOf(model: string, offers: readonly Offer[]): string {
   const [endpoint, name] = split(model)
   const offer = offers.find((each) => each.name === endpoint)
-  if (offer && isScripted(offer)) return `${FREE}: no model is asked`
+  if (offer && isScripted(offer)) return `${FREE}: it calls each tool that the prompt names`
   if (!offer) return model.includes('<') || !name ? '' : 'This server has no such endpoint.'
   const priced = offer.models.find((each) => each.name === name)
   const price = priced
