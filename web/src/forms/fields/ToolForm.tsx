@@ -49,7 +49,7 @@ export function ToolForm({ field: Field, tool, parts, path, pointer, onChange }:
         params={tool}
         path={`${path}.${name}`}
         required={required}
-        refers={name !== 'approve' && name !== 'on_lost'}
+        refers={!PLAIN.has(name)}
         {...(pointer === undefined ? {} : { pointer: `${pointer}/${name}` })}
         onChange={(next) => onChange(withKey(tool, name, next))}
       />
@@ -69,7 +69,7 @@ export function ToolForm({ field: Field, tool, parts, path, pointer, onChange }:
       ) : null}
       {kind === 'mcp' ? null : (
         <details className="toolitem__more" open={byHand && !names.length ? true : undefined}>
-          <summary>{names.length ? `The model fills in: ${names.join(', ')}` : 'The model fills in nothing'}</summary>
+          <summary>{names.length ? `The model fills in: ${names.join(', ')}` : NOTHING[kind]}</summary>
           {part('arguments', { description: ARGUMENTS[kind] })}
         </details>
       )}
@@ -93,6 +93,16 @@ export function ToolForm({ field: Field, tool, parts, path, pointer, onChange }:
       </details>
     </div>
   )
+}
+
+/** They are the same in each call, and read nothing of the run. */
+const PLAIN: ReadonlySet<string> = new Set(['name', 'description', 'approve', 'on_lost'])
+
+const NOTHING = {
+  workflow: 'The model fills in nothing',
+  block: 'Write {{name}} above and the model fills it in',
+  connector: 'The model fills in nothing',
+  mcp: '',
 }
 
 const ARGUMENTS = {

@@ -27,9 +27,11 @@ export function ToolPicker({
   onClose: () => void
 }): ReactElement {
   const { specs } = useFieldScope()
-  const [kind, setKind] = useState<ToolKind>('workflow')
+  const [chosen, setKind] = useState<ToolKind | null>(null)
   const [query, setQuery] = useState('')
   const stored = useData(() => api.workflows(), [])
+  // Where there is something to choose.
+  const kind = chosen ?? (stored.value?.length === 0 ? 'block' : 'workflow')
   const options = optionsOf()
   const shown = options
     .map((option) => ({ option, score: fuzzy(`${option.label} ${option.group ?? ''}`, query) }))
@@ -134,7 +136,7 @@ export function ToolPicker({
                 : kind === 'workflow' && stored.loading
                   ? 'Asking the server'
                   : kind === 'workflow'
-                    ? 'No workflow is published yet.'
+                    ? 'No workflow is published yet. A published one can be called as a tool.'
                     : 'None'
             }
           />
@@ -145,8 +147,8 @@ export function ToolPicker({
 }
 
 const WORDS: Record<(typeof TOOL_BLOCKS)[number], string> = {
-  http: 'an address',
-  sql: 'a query on a database',
-  function: 'a program in the sandbox',
-  email: 'a mail',
+  http: 'calls an address',
+  sql: 'asks a database',
+  function: 'runs code in the sandbox',
+  email: 'sends a mail',
 }

@@ -1,7 +1,7 @@
 // The tools of an agent: one row for each, with its kind and whether it asks first; opened, its settings. A tool is found in four
 // tabs, and its arguments follow from what was chosen.
 
-import { useState, type ComponentType, type ReactElement } from 'react'
+import { useEffect, useRef, useState, type ComponentType, type ReactElement } from 'react'
 import type { Json, JsonObject } from '../../api/schemas'
 import { isObject } from '../../net/json'
 import { Icon } from '../../ui/icons'
@@ -18,17 +18,32 @@ interface ToolsProps extends ControlProps {
 }
 
 export function ToolsField({ field, value, onChange, path, pointer, schema, label }: ToolsProps): ReactElement {
-  const { readonly, specs, diagnostics } = useFieldScope()
+  const { readonly, specs, diagnostics, calm } = useFieldScope()
   const [open, setOpen] = useState<number | null>(null)
   const [picking, setPicking] = useState(false)
+  const [added, setAdded] = useState<number | null>(null)
+  const frame = useRef<HTMLDivElement>(null)
+  // A new tool is shown from its top, with its name to be typed over.
+  useEffect(() => {
+    const item = added === null ? null : frame.current?.querySelectorAll('.toolitem')[added]
+    if (!item) return
+    item.scrollIntoView({ block: 'start' })
+    const name = item.querySelector<HTMLTextAreaElement>('.toolitem__form textarea, .toolitem__form input')
+    name?.focus({ preventScroll: true })
+    name?.select()
+  }, [added])
   const items: Json[] = Array.isArray(value) ? value : []
   const tools = items.map((item): JsonObject => (isObject(item) ? item : {}))
   return (
-    <div className="tools">
+    <div ref={frame} className="tools">
       {tools.map((tool, i) => {
         const name = typeof tool.name === 'string' && tool.name ? tool.name : `Tool ${i + 1}`
         const at = pointer === undefined ? undefined : `${pointer}/${i}`
-        const wrong = at !== undefined && findingsAt(diagnostics, at, true).some((each) => each.severity === 'error')
+        const wrong =
+          !calm &&
+          i !== added &&
+          at !== undefined &&
+          findingsAt(diagnostics, at, true).some((each) => each.severity === 'error')
         return (
           <div key={i} className="toolitem" role="group" aria-label={name} data-open={open === i || undefined}>
             <div className="toolitem__head">
@@ -37,7 +52,10 @@ export function ToolsField({ field, value, onChange, path, pointer, schema, labe
                 className="toolitem__row"
                 data-testid={`field-${path}.${i}`}
                 aria-expanded={open === i}
-                onClick={() => setOpen(open === i ? null : i)}
+                onClick={() => {
+                  setAdded(null)
+                  setOpen(open === i ? null : i)
+                }}
               >
                 <span className="toolitem__plate">
                   <Icon name={toolIcon(tool, specs)} size={14} />
@@ -90,6 +108,7 @@ export function ToolsField({ field, value, onChange, path, pointer, schema, labe
           onChoose={(tool) => {
             setPicking(false)
             setOpen(items.length)
+            setAdded(items.length)
             onChange([...items, tool])
           }}
         />
