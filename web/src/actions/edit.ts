@@ -3,6 +3,7 @@
 
 import { createStore } from 'zustand/vanilla'
 import { announce } from '../a11y'
+import type { Json } from '../api/schemas'
 import type { Block, Document, Edge, Note, Point } from '../api/types'
 import { copy, pasteIds, readClip, type Clip, type Command } from '../state/commands'
 import { shownDocument } from '../state/collapsed'
@@ -86,7 +87,10 @@ export function addBlock(type: string, request: AddRequest = {}): string | null 
   const aside = new Set(between ? levelWith(doc, between.target) : [])
   const at = placeFor(doc, specs, size, parent, from, request.at, aside)
   const placed: Block = { ...block, ...(parent ? { parent } : {}), at: [at[0] - base[0]!, at[1] - base[1]!] }
+  const unused = isTrigger(block, specs) ? untouchedStart(doc) : undefined
+  if (unused !== undefined && !request.at) placed.at = absoluteAt(doc, unused)
   const commands: Command[] = [{ type: 'addBlock', id, block: placed }]
+  if (unused !== undefined) commands.unshift({ type: 'removeBlocks', ids: [unused] })
   const after: Document = { ...doc, blocks: { ...doc.blocks, [id]: placed } }
   const join = (edge: Edge): void => {
     if (!checkEdge(after, edge, specs, request.edge)) commands.push({ type: 'addEdge', edge })
@@ -107,6 +111,14 @@ export function addBlock(type: string, request: AddRequest = {}): string | null 
   focusNode(id)
   announce(from ? `${name} added after ${nameOf(doc, from.source)}` : `${name} added`)
   return id
+}
+
+/** The Start of a workflow that has just been begun: another trigger takes its place. */
+function untouchedStart({ blocks, input }: Document): string | undefined {
+  const [id, ...more] = Object.keys(blocks)
+  const block = id === undefined || more.length ? undefined : blocks[id]
+  const asks = Object.keys(input?.properties ?? {}).length > 0 || (block?.params?.fields as Json[] | undefined)?.length
+  return block?.type === 'start' && !asks ? id : undefined
 }
 
 /** Bring a new block into view, beside the block it follows. */

@@ -8,6 +8,8 @@ import { triggers } from '../../net/triggers'
 import type { JsonObject } from '../../api/schemas'
 import { Link } from '../../ui/navigation'
 import { docStore } from '../../state/doc'
+import { uiStore } from '../../state/ui'
+import { Button } from '../../ui/Button'
 import { useData } from '../../ui/useData'
 import { useLater } from '../../ui/useLater'
 import { Ago } from '../../ui/Ago'
@@ -191,7 +193,14 @@ function Stored({
         {known ? (
           children
         ) : loading ? null : (
-          <p className="quiet">{WHEN_PUBLISHED[what] ?? 'Starts when you publish.'}</p>
+          <>
+            <p className="quiet">{WHEN_PUBLISHED[what] ?? 'Starts when you publish.'}</p>
+            {what === 'webhook' ? (
+              <Button icon="webhook" onClick={() => uiStore.setState({ playground: true })}>
+                Try it before
+              </Button>
+            ) : null}
+          </>
         )}
       </div>
     </Section>

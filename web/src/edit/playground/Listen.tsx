@@ -2,6 +2,7 @@
 // and a restart of the server, which keeps nothing of it.
 
 import { useEffect, useState, type ReactElement } from 'react'
+import { asEvent } from '../../forms/triggers/curl'
 import { copyText } from '../../ui/copy'
 import { api } from '../../net/api'
 import { serverNow } from '../../net/clock'
@@ -77,10 +78,19 @@ export function Listen({
   return (
     <div className="talk__listen" data-testid="listening">
       <p>
-        Listening, <span className="mono">{clockText(left)}</span> left. Requests to this address run the draft:
+        Listening, <span className="mono">{clockText(left).replace(/\.\d+$/, '')}</span> left. Requests to this address
+        run the draft:
       </p>
       <Copied label="URL" text={own.address.url} />
       <p className="quiet">{PROOF[own.address.auth]}</p>
+      {own.address.secret_env === null ? (
+        <Button
+          icon="copy"
+          onClick={() => void copyText(asEvent(own.address.url, own.address.auth, own.address.secret), 'Copied curl')}
+        >
+          Copy as curl
+        </Button>
+      ) : null}
       {own.address.secret ? <Copied label="Secret" text={own.address.secret} /> : null}
       {own.address.secret_env ? (
         <p className="quiet">
@@ -97,7 +107,7 @@ export function Listen({
 const PROOF: Readonly<Record<DraftAddress['auth'], string>> = {
   none: 'Without authentication, as the webhook has none.',
   token: 'Send the secret as a bearer token.',
-  hmac: 'Sign each request with the secret, as for the published webhook.',
+  hmac: 'Each request is signed with the secret. The curl command does it.',
   github: 'Enter the secret in the settings of the webhook at GitHub.',
 }
 

@@ -24,7 +24,13 @@ export default function Playground({ draft }: { draft: string }): ReactElement {
   const specs = useStore(specsStore, (s) => s.specs)
   const triggers = triggersOf(doc, specs)
   const [talk, setTalk] = useState(() => readTalk(draft))
-  const [chosen, setChosen] = useState<string | null>(() => talk.turns.at(-1)?.trigger ?? null)
+  // What one works on: the selected trigger, else that of the last turn.
+  const [chosen, setChosen] = useState<string | null>(
+    () =>
+      uiStore.getState().selection.blocks.find((id) => triggers.some((each) => each.id === id)) ??
+      talk.turns.at(-1)?.trigger ??
+      null,
+  )
   const trigger =
     triggers.find((each) => each.id === chosen) ??
     triggers.find((each) => doc.blocks[each.id]?.type === 'chat_trigger') ??

@@ -9,6 +9,7 @@ import { Dialog } from '../../ui/Dialog'
 import { useMayNot } from '../../ui/rights'
 import { toast } from '../../ui/Toast'
 import { messageOf } from '../../ui/words'
+import { asEvent } from './curl'
 import './triggers.css'
 
 export function WebhookAccess({ webhook }: { webhook: WebhookView }): ReactElement {
@@ -27,6 +28,14 @@ export function WebhookAccess({ webhook }: { webhook: WebhookView }): ReactEleme
     try {
       const known = secret ?? (await triggers.webhook(webhook.id)).secret
       if (known !== null) await copyText(known, 'Copied secret')
+    } catch (error) {
+      toast(messageOf(error), 'err')
+    }
+  }
+  const copyCurl = async (): Promise<void> => {
+    try {
+      const known = hasOwn ? (secret ?? (await triggers.webhook(webhook.id)).secret) : null
+      await copyText(asEvent(webhook.url, webhook.auth, known), 'Copied curl')
     } catch (error) {
       toast(messageOf(error), 'err')
     }
@@ -79,6 +88,16 @@ export function WebhookAccess({ webhook }: { webhook: WebhookView }): ReactEleme
           )}
         </dd>
       </div>
+      {webhook.secret_env === null ? (
+        <div>
+          <dt>Try it</dt>
+          <dd>
+            <Button kind="bare" icon="copy" why={hasOwn ? why : null} onClick={() => void copyCurl()}>
+              Copy as curl
+            </Button>
+          </dd>
+        </div>
+      ) : null}
       {webhook.problem ? (
         <p className="notice" data-tone="err" role="alert">
           {webhook.problem}
