@@ -10,7 +10,7 @@ from playwright.sync_api import expect
 
 from tests.browser import measure
 from tests.browser.conftest import Contexts, Servers
-from tests.browser.editor import Editor, box_of, document
+from tests.browser.editor import Editor, box_of, document, middle
 from tests.browser.test_agent import build, dev_model, slow
 
 
@@ -197,3 +197,36 @@ def test_a_wrap_keeps_room_for_the_edge_into_it(editor: Editor) -> None:
     assert (around["x"] - start["x"] - start["width"]) / zoom >= 40
     way = editor.edge("start", loop).locator("path").first.get_attribute("d")
     assert way is not None and "Q" not in way, "the edge into the loop has corners"
+
+
+def test_the_list_of_blocks_is_scrolled_and_explained(editor: Editor) -> None:
+    editor.open(document({"b": block("set", 288)}, [("start", "b")]))
+    editor.select("b")
+    editor.page.get_by_role("button", name="Add a block").first.click()
+    about = editor.page.locator(".listbox__about")
+    expect(about).to_contain_text("Runs JavaScript or Python")
+    last = editor.at("block-picker").get_by_role("option").last
+    expect(last).not_to_be_in_viewport()
+    editor.page.mouse.move(*middle(editor.at("block-picker")))
+    editor.page.mouse.wheel(0, 5000)
+    expect(last).to_be_in_viewport()
+    editor.page.keyboard.type("if")
+    expect(editor.at("block-picker").get_by_role("option").first).to_have_text("ConditionFlow")
+    expect(about).to_have_text("Continues on the first case that matches.")
+    editor.press("Enter")
+    mark = editor.block("condition").locator(".card__mark")
+    expect(editor.page.get_by_role("tab", name="Problems")).to_have_text(re.compile(r"\d"))
+    expect(mark).to_have_count(0)  # nothing is held against what was just added
+    editor.select("b")
+    expect(mark).to_have_count(1)
+
+
+def test_the_name_of_a_branch_is_whole_or_not_there(editor: Editor) -> None:
+    near = {**block("set", 264, 160), "name": "Near"}
+    cases = [{"id": "yes", "name": "Yes", "when": "true"}, {"id": "else", "name": "Else"}]
+    far = {**block("set", 640, 0), "name": "Far"}
+    blocks = {"which": block("condition", 0, 0, cases=cases), "near": near, "far": far}
+    doc = document(blocks, [("which", "yes", "far"), ("which", "else", "near")])
+    editor.open({**doc, "edges": [*doc["edges"], {"source": "start", "target": "which"}]})
+    labels = editor.page.locator(".edge__label").all_text_contents()
+    assert set(labels) <= {"yes", "Else"} and "yes" in labels, labels

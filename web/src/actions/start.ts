@@ -12,8 +12,8 @@ import { formSchema, triggersOf } from '../document/triggers'
 import { toast } from '../ui/Toast'
 import { goToFinding } from './findings'
 
-/** From which block the shown run shall run again; null: the question is not open. */
-export const rerunStore = createStore<{ from: string | null }>(() => ({ from: null }))
+/** From which block the shown run shall run again; null: the question is not open. `draft`: with the draft as it is now. */
+export const rerunStore = createStore<{ from: string | null; draft: boolean }>(() => ({ from: null, draft: false }))
 
 /** Raises ApiError, and Error when the draft could not be saved (its text says why). */
 export async function runDraft(

@@ -55,7 +55,9 @@ export const FlowEdge = memo(function FlowEdge(props: EdgeProps<FlowLine>): Reac
   const under = down && targetX - sourceX > 60
   const room = down ? 16 : Math.floor((Math.max(lead, Math.min(targetX - sourceX, lead + BEYOND)) - 14) / CHAR)
   const full = state === 'dead' && label && handle !== 'error' ? `${label} · skipped` : label
-  const shown = full.length <= room ? full : label.length <= room ? label : `${label.slice(0, Math.max(3, room - 1))}…`
+  // Cut to a few letters it says nothing, and the row of its card has the whole.
+  const shown =
+    full.length <= room ? full : label.length <= room ? label : room < 8 ? '' : `${label.slice(0, room - 1)}…`
   return (
     <g
       className="edge"
@@ -71,7 +73,7 @@ export const FlowEdge = memo(function FlowEdge(props: EdgeProps<FlowLine>): Reac
       <path className="react-flow__edge-interaction edge__hit" d={path} fill="none" strokeWidth={20} />
       <path className="edge__line" d={path} fill="none" />
       {state === 'active' ? <path className="edge__flow" d={path} fill="none" /> : null}
-      {label && !far ? (
+      {shown && !far ? (
         <text
           className="edge__label"
           x={under ? targetX - 8 : sourceX + 8}

@@ -6,6 +6,7 @@ import { useShallow } from 'zustand/react/shallow'
 import { useStore } from 'zustand'
 import type { Diagnostic } from '../api/schemas'
 import type { Block } from '../api/types'
+import { calmStore } from '../state/calm'
 import { docStore, specsOf } from '../state/doc'
 import { namedHandles, nameOf } from '../document/document'
 import { runStore, type RunState } from '../state/live'
@@ -229,8 +230,10 @@ export function useMark(id: string): Diagnostic | null {
     }
     return byBlock.get(id) ?? null
   })
+  // As in its form: what is missing is not held against a block that was just added.
+  const calm = useStore(calmStore, (s) => s.fresh.has(id))
   return useMemo(
-    () => (unfinished ? unfinishedFindings([unfinished], unfinished.draft)[0]! : found),
-    [unfinished, found],
+    () => (unfinished ? unfinishedFindings([unfinished], unfinished.draft)[0]! : calm ? null : found),
+    [unfinished, found, calm],
   )
 }

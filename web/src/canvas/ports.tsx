@@ -2,13 +2,15 @@
 // card's border and the target around it is 24 px. `error` is a tab below the border, so that no text is under it.
 
 import { Handle, Position } from '@xyflow/react'
-import type { ReactElement } from 'react'
+import type { MouseEvent, ReactElement } from 'react'
 import { useStore } from 'zustand'
 import type { Block, BlockSpec } from '../api/types'
 import { containerKind, handlesOf, namedHandles } from '../document/document'
-import { specsStore } from '../state/doc'
+import { docStore, specsStore } from '../state/doc'
 import { connectStore } from '../actions/connect'
+import { openPicker } from '../actions/picker'
 import { handlePlace, inPlace, isCollapsed } from '../geometry/size'
+import { useMode } from './mode'
 
 export interface PortsProps {
   id: string
@@ -19,6 +21,7 @@ export interface PortsProps {
 
 export function Ports({ id, block, spec, wired }: PortsProps): ReactElement {
   const specs = useStore(specsStore, (s) => s.specs)
+  const mode = useMode()
   const has = new Set(wired.split(' '))
   const titles = new Map(namedHandles(block, spec).map((named) => [named.id, named.title]))
   const trigger = spec?.trigger ?? block.type === 'start'
@@ -55,6 +58,7 @@ export function Ports({ id, block, spec, wired }: PortsProps): ReactElement {
             data-testid={`handle-${id}-${handle}`}
             isConnectableEnd={false}
             style={{ top: handlePlace(block, spec, handle).y }}
+            {...(mode === 'edit' ? { onClick: (event) => addAfter(event, id, handle) } : {})}
           >
             <Label text={titleOf(handle, titles.get(handle))} inside={handle === 'body' || handle === 'finally'} />
           </Handle>
@@ -64,10 +68,18 @@ export function Ports({ id, block, spec, wired }: PortsProps): ReactElement {
   )
 }
 
+/** A click on a handle asks what follows; a drag says where it stands, or joins. */
+function addAfter(event: MouseEvent, source: string, handle: string): void {
+  if (docStore.getState().readonly) return
+  event.stopPropagation()
+  openPicker({ mode: 'add', screen: { x: event.clientX + 16, y: event.clientY - 16 }, from: { source, handle } })
+}
+
 /** Inside the card or the container: at the lower end of all that is drawn, also of what a run says below the card. A
  * trigger has its `finally` here, for the cleanup of the run. */
 export function ErrorPort({ id, block, spec, wired }: PortsProps): ReactElement | null {
   const specs = useStore(specsStore, (s) => s.specs)
+  const mode = useMode()
   const handles = handlesOf(block, specs)
   const handle = handles.includes('error') ? 'error' : handles.includes('finally') ? 'finally' : null
   const joined = handle !== null && wired.split(' ').includes(handle)
@@ -82,6 +94,7 @@ export function ErrorPort({ id, block, spec, wired }: PortsProps): ReactElement 
       data-testid={`handle-${id}-${handle}`}
       isConnectableEnd={false}
       style={{ left: handlePlace(block, spec, handle).x }}
+      {...(mode === 'edit' ? { onClick: (event) => addAfter(event, id, handle) } : {})}
     >
       <Label text={titleOf(handle, undefined)} />
     </Handle>

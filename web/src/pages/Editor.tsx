@@ -4,6 +4,7 @@
 import { lazy, Suspense, useEffect, useState, type ReactElement } from 'react'
 import { useStore } from 'zustand'
 import Canvas from '../canvas/Canvas'
+import { addHere } from '../canvas/commands'
 import Inspector from '../edit/inspector/beside'
 import BlockPicker from '../edit/palette/BlockPicker'
 import Palette from '../edit/palette/Palette'
@@ -214,7 +215,7 @@ function Panels(): ReactElement {
         <div className="overcanvas">
           <Notices />
           <Arrived />
-          <Questions />
+          <Attention />
         </div>
       </div>
       {playground && id !== null ? (
@@ -259,15 +260,18 @@ function Panels(): ReactElement {
   )
 }
 
-/** What the run asks people, to be answered here. */
-function Questions(): ReactElement | null {
-  const any = useStore(runStore, (s) => s.view.waits.size > 0 || (s.meta?.child_waits ?? []).length > 0)
+/** What the run failed with, and what it asks people, to be answered here. */
+function Attention(): ReactElement | null {
+  const any = useStore(
+    runStore,
+    (s) => s.view.status === 'failed' || s.view.waits.size > 0 || (s.meta?.child_waits ?? []).length > 0,
+  )
   // A sheet has the question of its block, and the block itself where this would lie.
   const sheet = useStore(uiStore, (s) => s.sheet !== null)
   if (!any || sheet) return null
   return (
     <Suspense fallback={null}>
-      <RunNotices questions />
+      <RunNotices editing />
     </Suspense>
   )
 }
@@ -279,11 +283,12 @@ function FirstSteps(): ReactElement | null {
   if (!few || readonly) return null
   return (
     <div className="editor__start">
-      <p className="empty__title">
-        Drop JSON here or <Link to="/">open an example</Link>
-      </p>
-      <p>
-        or press <kbd>{keyText('add')}</kbd> to add a block, or choose one at the left.
+      <Button icon="plus" keys={keyText('add')} onClick={addHere}>
+        Add a block
+      </Button>
+      <p>What happens first? It follows the block above.</p>
+      <p className="quiet">
+        Or drop a JSON file here, or <Link to="/">open an example</Link>.
       </p>
     </div>
   )

@@ -95,9 +95,16 @@ export function roots(context: CompleteContext): Option[] {
   for (const { block, mode } of reachable(doc, reader, specs)) {
     const name = refName(doc, block)
     const group: Group = mode === 'current' ? 'upstream' : mode === 'last' ? 'loop' : 'earlier'
-    const detail =
-      mode === 'previous' ? 'Previous iteration' : mode === 'last' ? 'Last iteration' : (doc.blocks[block]?.type ?? '')
     const more = fieldNames(outputSchema(doc, block, specs), lastOutput?.(block)).length > 0
+    const type = doc.blocks[block]?.type ?? ''
+    const detail =
+      mode === 'previous'
+        ? 'Previous iteration'
+        : mode === 'last'
+          ? 'Last iteration'
+          : type === 'start' && !more
+            ? 'has no input fields yet'
+            : type
     const value = lastOutput?.(block)
     options.push({
       ...option(`<${name}>`, name, detail, group, block, more),
@@ -175,8 +182,19 @@ function fieldNames(schema: JsonSchema | null | undefined, value: Json | undefin
   return [...new Set([...Object.keys(schema?.properties ?? {}), ...seen])]
 }
 
+const TYPE_WORDS: Readonly<Record<string, string>> = {
+  string: 'Text',
+  number: 'Number',
+  integer: 'Whole number',
+  boolean: 'True or false',
+  array: 'List',
+  object: 'Object',
+  null: 'nothing',
+}
+
 function typeOf(schema: JsonSchema): string {
-  return schema.title ?? (Array.isArray(schema.type) ? schema.type.join(' or ') : (schema.type ?? ''))
+  const types = Array.isArray(schema.type) ? schema.type : schema.type ? [schema.type] : []
+  return schema.title ?? types.map((type) => TYPE_WORDS[type] ?? type).join(' or ')
 }
 
 function option(

@@ -6,7 +6,7 @@ import { dispatch } from '../../state/doc'
 import { chainOf, kindOf, nameOf, routeTitle } from '../../document/document'
 import { runStore } from '../../state/live'
 import { pathFor, parsePath, scopesAt, shownStatus, statusAt, type NodeState } from '../../run'
-import { openSheet, uiStore } from '../../state/ui'
+import { openSheet, uiStore, type InspectorTab } from '../../state/ui'
 import { isWritable, normalize } from '../../refs/parse'
 import { refName, RESERVED } from '../../refs/scope'
 import { Button } from '../../ui/Button'
@@ -16,16 +16,19 @@ import { CommitInput } from '../../forms/fields/rows'
 import { useFieldScope } from '../../forms/fields/scope'
 import { durationText, roughly } from '../../ui/time'
 import { useClock } from '../../ui/useClock'
+import { sentence } from '../../ui/words'
 import { ScopeButtons } from './ScopeButtons'
 
 export function BlockHead({
   id,
   node,
   hasRun,
+  tab,
 }: {
   id: string
   node: NodeState | undefined
   hasRun: boolean
+  tab: InspectorTab
 }): ReactElement {
   const { doc, specs, readonly } = useFieldScope()
   const view = useStore(runStore, (state) => state.view)
@@ -73,6 +76,11 @@ export function BlockHead({
         <dd>{specs.get(block.type)?.title ?? block.type}</dd>
         {hasRun ? <RunFacts id={id} node={node} /> : null}
       </dl>
+      {node?.status === 'failed' && node.error && tab !== 'output' ? (
+        <p className="inspector__error" data-testid="head-error">
+          {sentence(node.error.message)} {node.error.hint ? sentence(node.error.hint) : null}
+        </p>
+      ) : null}
     </header>
   )
 }

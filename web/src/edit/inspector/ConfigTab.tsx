@@ -112,6 +112,7 @@ export function ConfigTab({ id }: { id: string }): ReactElement {
           type={null}
           name="description"
           schema={{ type: 'string', title: 'Notes', 'x-rows': 2 }}
+          refers={false}
           value={block.description}
           path="description"
           onChange={(value) =>

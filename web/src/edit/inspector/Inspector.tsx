@@ -72,7 +72,7 @@ function BlockInspector({ mode, id }: { mode: Mode; id: string }): ReactElement 
   const tab = ran ? wanted : 'config'
   return (
     <FieldScopeContext value={scope}>
-      <BlockHead id={id} node={node} hasRun={ran} />
+      <BlockHead id={id} node={node} hasRun={ran} tab={tab} />
       {ran && node && mode === 'run' ? <NodeActions node={node} /> : null}
       {ran ? <Tabs tab={tab} onTurn={(to) => uiStore.setState(mode === 'run' ? { runTab: to } : { tab: to })} /> : null}
       <div

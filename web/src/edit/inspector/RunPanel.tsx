@@ -3,21 +3,19 @@
 import type { ReactElement } from 'react'
 import { useStore } from 'zustand'
 import type { Json } from '../../api/schemas'
-import type { ErrorInfo } from '../../api/types'
-import { nameOf } from '../../document/document'
 import { runStore } from '../../state/live'
-import { firstError } from '../../run'
 import { EmptyState } from '../../ui/EmptyState'
 import { Status } from '../../ui/status'
 import { ValueTree } from '../../ui/ValueTree'
 import { dateTime, durationText } from '../../ui/time'
 import { useClock } from '../../ui/useClock'
 import { whoOf } from '../../ui/words'
-import { selectNode } from '../../actions/jump'
-import { ErrorCard, Section } from './parts'
+import { Section } from './parts'
+import { outputOf, RunOutcome } from './RunOutcome'
 
 export function RunPanel(): ReactElement {
-  const { view, meta, doc, error, id } = useStore(runStore, (state) => state)
+  const run = useStore(runStore)
+  const { view, meta, error, id } = run
   const now = useClock(500)
   if (!id) return <EmptyState title="No run" />
   if (error)
@@ -26,9 +24,7 @@ export function RunPanel(): ReactElement {
         {error}
       </EmptyState>
     )
-  const failed = firstError(view)
-  const output =
-    view.output ?? (view.finishedAt !== null && view.seq === meta?.seq ? (meta.output ?? undefined) : undefined)
+  const output = outputOf(run)
   const input = meta?.input
   return (
     <>
@@ -63,25 +59,7 @@ export function RunPanel(): ReactElement {
         </dl>
       </header>
       <div className="inspector__body">
-        {view.error ? (
-          <Section
-            label="Error"
-            tools={
-              failed && doc ? (
-                <button type="button" className="linklike" onClick={() => selectNode(failed)}>
-                  {nameOf(doc, failed.block)}
-                </button>
-              ) : null
-            }
-          >
-            <ErrorCard error={view.error as ErrorInfo} />
-          </Section>
-        ) : null}
-        {output === undefined ? null : (
-          <Section label="Output">
-            <ValueTree value={output} name={`${id}-output`} label="Output of the run" height={280} />
-          </Section>
-        )}
+        <RunOutcome height={280} />
         {input === undefined || input === null ? null : (
           <Section label="Input">
             <ValueTree value={input} base="input" name={`${id}-input`} label="Input of the run" height={220} />

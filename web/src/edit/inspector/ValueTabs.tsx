@@ -125,7 +125,8 @@ export function OutputTab({ id, node }: TabProps): ReactElement {
         (node.waits.length ? node.waits : [node.wait]).map((wait) =>
           wait ? (
             <p className="part__words" key={wait.id}>
-              {wait.title ? `${wait.title}: w` : 'W'}aiting for {wait.kind === 'child' ? 'another run' : 'an answer'}.
+              Waiting for {wait.kind === 'child' ? 'another run' : 'an answer'}
+              {wait.title ? `: ${wait.title}` : '.'}
             </p>
           ) : null,
         )

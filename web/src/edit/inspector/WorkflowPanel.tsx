@@ -9,6 +9,7 @@ import { Findings } from '../../forms/fields/FieldShell'
 import { CommitInput } from '../../forms/fields/rows'
 import { useFieldScope } from '../../forms/fields/scope'
 import { isTrigger } from '../../document/document'
+import { LastRun } from './RunOutcome'
 import { SETTINGS } from './settings'
 import { VariablesField } from './VariablesField'
 
@@ -52,6 +53,7 @@ export function WorkflowPanel(): ReactElement {
         </dl>
       </header>
       <div className="inspector__body">
+        <LastRun />
         <Findings findings={own} />
         <div className="inspector__fields">
           <Field

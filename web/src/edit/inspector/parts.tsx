@@ -9,6 +9,7 @@ import { Icon } from '../../ui/icons'
 import { Status } from '../../ui/status'
 import { ValueTree } from '../../ui/ValueTree'
 import { durationText } from '../../ui/time'
+import { sentence } from '../../ui/words'
 
 export function Section({
   label,
@@ -44,7 +45,7 @@ export function ErrorCard({ error, handled = false }: { error: ErrorInfo; handle
         <Icon name="failed" />
         {error.message}
       </p>
-      {error.hint ? <p className="errorcard__hint">{error.hint}</p> : null}
+      {error.hint ? <p className="errorcard__hint">{sentence(error.hint)}</p> : null}
       <p className="label">
         {[error.code, error.retryable === false ? 'not retried' : '', handled ? 'handled' : '']
           .filter(Boolean)

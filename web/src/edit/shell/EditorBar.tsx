@@ -8,14 +8,16 @@ import { keyText, type KeyId } from '../../keys'
 import { serverNow } from '../../net/clock'
 import { dispatch, docStore, flush, type Saving } from '../../state/doc'
 import { runStore } from '../../state/live'
+import { netStore } from '../../state/net'
 import { isEnded } from '../../run'
 import { useTitles } from '../../state/titles'
-import { uiStore } from '../../state/ui'
+import { select, uiStore } from '../../state/ui'
 import { Button } from '../../ui/Button'
 import { ConnectionChip } from '../../ui/ConnectionChip'
 import type { IconName } from '../../ui/icons'
 import { MenuButton, type MenuEntry } from '../../ui/Menu'
 import { useReadOnly } from '../../ui/rights'
+import { Status } from '../../ui/status'
 import { roughly } from '../../ui/time'
 import { useWhyNotKept } from '../../watch/run/useWhyNotKept'
 import TopBar from './TopBar'
@@ -58,7 +60,7 @@ export function EditorBar({ id }: { id: string }): ReactElement {
       right={
         <>
           <span data-testid="chip" className="bar__chip">
-            <ConnectionChip />
+            <RunChip />
           </span>
           <Button
             kind="bare"
@@ -86,6 +88,21 @@ export function EditorBar({ id }: { id: string }): ReactElement {
         </>
       }
     />
+  )
+}
+
+/** How the shown run has ended; before that, how up to date it is. */
+function RunChip(): ReactElement {
+  const over = useStore(netStore, (s) => s.mode === 'ended')
+  const live = useStore(runStore, (s) => s.cursor === 'live')
+  const status = useStore(runStore, (s) => s.head.status)
+  if (!over || !live || !isEnded(status)) return <ConnectionChip />
+  return (
+    <span role="status" data-mode="ended" data-testid="connection">
+      <Button kind="bare" title="The last run ended. Show its result" onClick={() => select({})}>
+        <Status status={status} />
+      </Button>
+    </span>
   )
 }
 

@@ -87,10 +87,14 @@ export function Field(props: FieldProps): ReactElement {
       </Button>
     ) : null
 
+  // Texts say how to write a value of the run into them, where there is nothing more to say.
+  const refers = (kind === 'text' || kind === 'long') && block !== null && props.refers !== false && !readonly
+  const about = schema.description ?? (refers ? 'Type < to insert a value of an earlier block.' : undefined)
+
   return (
     <FieldShell
       label={label}
-      description={kind === 'cron' ? undefined : schema.description}
+      description={kind === 'cron' ? undefined : about}
       required={props.required}
       pointer={props.pointer}
       below={!OWN_FINDINGS.has(kind) || asJson}
@@ -198,6 +202,7 @@ function Text({
   path,
   hint,
   schema,
+  refers,
 }: ControlProps & { kind: Kind }): ReactElement {
   return (
     <ReferenceField
@@ -211,6 +216,7 @@ function Text({
       {...(isCredential(name, schema) ? { label } : {})}
       multiline={kind === 'long'}
       rows={kind === 'long' ? (hint.rows ?? schema['x-rows'] ?? 3) : 1}
+      {...(refers === false || isCredential(name, schema) ? {} : { pick: 'insert' as const })}
       placeholder={hint.placeholder ?? placeholderOf(schema)}
     />
   )

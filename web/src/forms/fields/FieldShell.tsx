@@ -31,6 +31,9 @@ interface FieldShellProps {
   children: (ids: FieldIds) => ReactNode
 }
 
+/** Help that is higher than this lies above the next field. */
+const LINE = 20
+
 export function FieldShell({
   label,
   description,
@@ -59,8 +62,10 @@ export function FieldShell({
   // One line is kept for findings and help. The tallest height so far stays, so that the fields below do not move.
   const under = useRef<HTMLDivElement>(null)
   const tallest = useRef(0)
+  const about = useRef<HTMLParagraphElement>(null)
   useLayoutEffect(() => {
     if (under.current) tallest.current = Math.max(tallest.current, under.current.offsetHeight)
+    about.current?.toggleAttribute('data-long', about.current.offsetHeight > LINE)
   })
   const ids: FieldIds = {
     control: `${id}-control`,
@@ -99,7 +104,7 @@ export function FieldShell({
       {children(ids)}
       <div ref={under} className="fld__below" style={{ minHeight: tallest.current || undefined }}>
         {description ? (
-          <p className="fld__about" id={`${id}-about`}>
+          <p ref={about} className="fld__about" id={`${id}-about`}>
             {description}
           </p>
         ) : null}

@@ -91,6 +91,7 @@ export function ValueField({ value, onChange, path, label, ids, schema, hint }: 
           value={typeof value === 'string' ? value : ''}
           multiline
           rows={rows}
+          pick="insert"
           describedBy={ids.describedBy ?? ''}
           invalid={ids.invalid}
           placeholder={hint.placeholder ?? placeholderOf(schema)}

@@ -96,9 +96,9 @@ export function RefMenu({
       const at = anchor()
       if (!at) return
       const { width, height } = menu.getBoundingClientRect()
-      const below = at.bottom + 4 + height <= innerHeight - 4
+      const below = at.bottom + 10 + height <= innerHeight - 4
       menu.style.left = `${Math.max(4, Math.min(at.left, innerWidth - width - 4))}px`
-      menu.style.top = `${Math.max(4, below ? at.bottom + 4 : at.top - height - 4)}px`
+      menu.style.top = `${Math.max(4, below ? at.bottom + 10 : at.top - height - 10)}px`
     }
     place()
     addEventListener('scroll', place, true)
@@ -152,7 +152,9 @@ export function RefMenu({
           </div>
         ))}
       </div>
-      <p className="refmenu__keys label">Enter select, Right open, Left back</p>
+      <p className="refmenu__keys label">
+        Enter inserts it{options.some((option) => option.more) ? ', Right shows its fields' : ''}
+      </p>
     </div>
   )
 }

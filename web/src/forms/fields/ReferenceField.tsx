@@ -32,8 +32,8 @@ export interface ReferenceFieldProps {
   /** The text is JSON: a reference outside of quotes gets some. */
   json?: boolean
   preview?: boolean
-  /** A button opens what can be read. */
-  pick?: boolean
+  /** A button opens what can be read: in place of the text, or to be inserted where the caret is. */
+  pick?: boolean | 'insert'
   /** It signs in to a service: what is typed is covered, but for references. */
   secret?: boolean
 }
@@ -202,12 +202,14 @@ export function ReferenceField(props: ReferenceFieldProps): ReactElement {
           <button
             type="button"
             className="ref__pick"
-            aria-label={`Choose ${props.label ?? 'a value'}`}
-            title="Choose a value"
+            aria-label={props.pick === 'insert' ? 'Insert a value' : `Choose ${props.label ?? 'a value'}`}
+            title={props.pick === 'insert' ? 'Insert a value of an earlier block (type <)' : 'Choose a value'}
             onPointerDown={(event) => event.preventDefault()}
             onClick={() => {
-              area.current!.focus()
-              replace(0, value.length, '<', 1, true)
+              const text = area.current!
+              const [from, to] = props.pick === 'insert' ? [text.selectionStart, text.selectionEnd] : [0, value.length]
+              text.focus()
+              replace(from, to, '<', from + 1, true)
             }}
           >
             <Icon name="link" size={14} />

@@ -28,7 +28,7 @@ export interface FieldProps {
   onRenameHandle?: (from: string, to: string) => void
 }
 
-export interface ControlProps extends Omit<FieldProps, 'error' | 'required' | 'refers'> {
+export interface ControlProps extends Omit<FieldProps, 'error' | 'required'> {
   ids: FieldIds
   hint: Hint
   label: string

@@ -10,6 +10,7 @@ import { runStore } from '../../state/live'
 import { firstError, isEnded, type OpenWait } from '../../run'
 import { nameOf } from '../../document/document'
 import { goToFirstError, selectNode } from '../../actions/jump'
+import { rerunStore } from '../../actions/start'
 import { placeOf } from '../../run'
 import { dateTime, roughly, timeOfDay } from '../../ui/time'
 import { useClock } from '../../ui/useClock'
@@ -21,23 +22,27 @@ import { CopyLink, SendSignal } from '../WaitActions'
 import { isForPeople } from '../../edit/shell/waiting'
 import { titleOf, tooLate } from '../answer'
 import { Link } from '../../ui/navigation'
+import { useReadOnly } from '../../ui/rights'
+import { sentence } from '../../ui/words'
 import { useWhyNot } from '../../watch/run/useWhyNot'
 import { useHeldUp } from './useHeldUp'
 import './notices.css'
 
 const SHOWN = 3
 
-/** `questions`: only what people are asked; the editor shows the rest on the cards. */
-export function RunNotices({ questions = false }: { questions?: boolean }): ReactElement | null {
+/** `editing`: its error, and what people are asked; the editor shows other waits on the cards. */
+export function RunNotices({ editing = false }: { editing?: boolean }): ReactElement | null {
   const error = useStore(runStore, (s) => s.view.error)
   const failed = useStore(runStore, (s) => firstError(s.view))
   const failing = useStore(runStore, (s) => s.view.status === 'failed' || s.view.failures.length > 0)
   const doc = useStore(runStore, (s) => s.doc)
   const waits = useStore(
     runStore,
-    useShallow((s) => [...s.view.waits.values()].filter((wait) => !questions || isForPeople(wait))),
+    useShallow((s) => [...s.view.waits.values()].filter((wait) => !editing || isForPeople(wait))),
   )
   const why = useWhyNot()
+  const mayNot = useReadOnly()
+  const ended = useStore(runStore, (s) => isEnded(s.head.status))
   const views = useWaitViews()
   const [all, setAll] = useState(false)
   const [asked, setAsked] = useState<{ wait: WaitView; done: WaitView | null; mine: boolean } | null>(null)
@@ -49,7 +54,7 @@ export function RunNotices({ questions = false }: { questions?: boolean }): Reac
   return (
     <section className="runnotes" aria-label="Needs attention">
       <HeldUpNote />
-      {failing && message && !questions ? (
+      {failing && message ? (
         <div className="runnote" data-tone="err" role="alert" data-testid="run-error">
           <Icon name="failed" />
           <p className="runnote__text">
@@ -60,12 +65,23 @@ export function RunNotices({ questions = false }: { questions?: boolean }): Reac
             </b>
             : {message}
             {(error?.hint ?? failed?.error?.hint) ? (
-              <span className="quiet"> {error?.hint ?? failed?.error?.hint}</span>
+              <span className="quiet">. {sentence(error?.hint ?? failed?.error?.hint ?? '')}</span>
             ) : null}
           </p>
+          {failed && editing && ended ? (
+            <Button
+              kind="primary"
+              icon="redo"
+              why={mayNot}
+              title="Keeps what is unchanged, and runs the rest with the draft as it is now"
+              onClick={() => rerunStore.setState({ from: failed.block, draft: true })}
+            >
+              Continue
+            </Button>
+          ) : null}
           {failed ? (
             <Button keys={keyText('firstError')} onClick={() => goToFirstError()}>
-              Jump to first error
+              {editing ? 'Show' : 'Jump to first error'}
             </Button>
           ) : null}
         </div>

@@ -5,7 +5,7 @@ import type { BlockFate, Continuation } from '../../api/schemas'
 
 const GROUPS: readonly [BlockFate['fate'] | 'branch', string][] = [
   ['again', 'Runs again'],
-  ['new', 'Runs, is new'],
+  ['new', 'Runs for the first time'],
   ['maybe', 'Runs if its input changes'],
   ['branch', 'May run, its branch is decided again'],
   ['kept', 'Kept'],
@@ -34,7 +34,7 @@ export function Fates({ of }: { of: Continuation }): ReactElement {
 
 function described(block: BlockFate): string {
   const notes = [
-    block.effect === 'write' && block.fate !== 'kept' && block.fate !== 'skipped' ? 'changes something outside' : '',
+    block.effect === 'write' && block.fate !== 'kept' && block.fate !== 'skipped' ? 'reaches outside' : '',
     block.fate === 'again' && block.kept ? `${block.kept} kept` : '',
     block.calls ? `${block.calls} finished calls kept` : '',
   ].filter(Boolean)

@@ -13,6 +13,7 @@ import { runStore } from '../../state/live'
 import { Button } from '../../ui/Button'
 import { Dialog } from '../../ui/Dialog'
 import { messageOf } from '../../ui/words'
+import './run.css'
 
 const NODES_MAX = 500
 

@@ -4,6 +4,7 @@ import { useState, type ReactElement } from 'react'
 import { api, ApiError } from '../../net/api'
 import type { Continuation, RunAccepted } from '../../api/schemas'
 import type { Document, RunView } from '../../api/types'
+import { flush } from '../../state/doc'
 import { navigate } from '../../ui/navigation'
 import { nameOf } from '../../document/document'
 import { Button } from '../../ui/Button'
@@ -11,6 +12,7 @@ import { Dialog } from '../../ui/Dialog'
 import { useData } from '../../ui/useData'
 import { messageOf } from '../../ui/words'
 import { Fates } from './Fates'
+import './run.css'
 
 interface RerunDialogProps {
   run: RunView
@@ -18,7 +20,10 @@ interface RerunDialogProps {
   ended: boolean
   /** Block to begin with; null: all of it. */
   from: string | null
+  /** Begin with the choice of the draft. */
+  draft?: boolean
   onClose: () => void
+  onStarted?: (run: string) => void
 }
 
 interface Others {
@@ -26,9 +31,17 @@ interface Others {
   active?: Continuation
 }
 
-export function RerunDialog({ run, doc, ended, from, onClose }: RerunDialogProps): ReactElement {
+export function RerunDialog({
+  run,
+  doc,
+  ended,
+  from,
+  draft = false,
+  onClose,
+  onStarted = (id) => navigate(`/runs/${id}`),
+}: RerunDialogProps): ReactElement {
   const [start, setStart] = useState(from)
-  const [version, setVersion] = useState<'draft' | 'active' | null>(null)
+  const [version, setVersion] = useState<'draft' | 'active' | null>(draft && ended ? 'draft' : null)
   const [trouble, setTrouble] = useState('')
   const [busy, setBusy] = useState(false)
   const plan = useData(
@@ -36,7 +49,13 @@ export function RerunDialog({ run, doc, ended, from, onClose }: RerunDialogProps
     [run.id, start, ended],
   )
   // Definitions other than the run's own: its draft, and the version that is active now.
-  const others = useData(async (): Promise<Others> => (ended ? othersOf(run) : {}), [run.id, ended])
+  const others = useData(async (): Promise<Others> => {
+    if (!ended) return {}
+    await flush()
+    const found = await othersOf(run)
+    if (draft && !found.draft) setVersion(null)
+    return found
+  }, [run.id, ended])
   const other = version === null ? undefined : others.value?.[version]
   const go = async (): Promise<void> => {
     setBusy(true)
@@ -48,7 +67,7 @@ export function RerunDialog({ run, doc, ended, from, onClose }: RerunDialogProps
           ? await api.rerun(run.id, start ?? undefined)
           : await api.continueRun(run.id, version)
       onClose()
-      navigate(`/runs/${accepted.run}`)
+      onStarted(accepted.run)
     } catch (error) {
       setTrouble(messageOf(error))
     } finally {
@@ -85,13 +104,13 @@ export function RerunDialog({ run, doc, ended, from, onClose }: RerunDialogProps
                 ? 'Starting'
                 : version === null && start !== null && plan.error
                   ? plan.error.message
-                  : version === null && start !== null && plan.loading
+                  : (version === null && start !== null && plan.loading) || (version !== null && !other)
                     ? 'Loading'
                     : null
             }
             onClick={() => void go()}
           >
-            Run
+            {version === null ? 'Run' : 'Continue'}
           </Button>
         </>
       }

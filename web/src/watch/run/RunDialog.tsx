@@ -116,6 +116,14 @@ function Opened(): ReactElement {
       setTab(asked.length ? preferred : 'json')
     } else setTab('json')
   }
+  // Nothing was typed yet: it begins with the input of the last run.
+  useEffect(() => {
+    const latest = last.value?.[0]
+    if (latest === undefined || triggers.length > 1 || !hasForm || !isFormValue(fields, latest)) return
+    if (JSON.stringify(input) !== JSON.stringify(startValues(schema))) return
+    show(latest, fields, tab)
+    setTimeout(() => element.current?.querySelector<HTMLInputElement>('textarea, input')?.select())
+  }, [last.value])
   /** Another trigger has another form. */
   const choose = (next: string): void => {
     const asked = formSchema(doc, next)
