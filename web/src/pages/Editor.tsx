@@ -6,7 +6,6 @@ import { useStore } from 'zustand'
 import Canvas from '../canvas/Canvas'
 import { addHere } from '../canvas/commands'
 import Inspector from '../edit/inspector/beside'
-import BlockPicker from '../edit/palette/BlockPicker'
 import Palette from '../edit/palette/Palette'
 import { EditorBar } from '../edit/shell/EditorBar'
 import { Notices } from '../edit/shell/Notices'
@@ -36,6 +35,11 @@ const RunDialog = lazy(() => import('../watch/run/RunDialog'))
 const ConflictDialog = lazy(() => import('../edit/shell/ConflictDialog'))
 const BlockSheet = lazy(() => import('../edit/sheet/Sheet'))
 const FindDialog = lazy(() => import('../edit/shell/FindDialog'))
+
+// Begins now: what is typed right after the key that opens it must find it there.
+const loadPicker = () => import('../edit/palette/BlockPicker')
+const BlockPicker = lazy(loadPicker)
+loadPicker().catch(() => undefined)
 
 const RAIL = 44
 const OUTLINE_MIN = 280
@@ -107,7 +111,9 @@ export default function Editor({ id }: { id: string }): ReactElement {
           <BlockSheet mode="edit" />
         </Suspense>
       ) : null}
-      <BlockPicker />
+      <Suspense fallback={null}>
+        <BlockPicker />
+      </Suspense>
       <Suspense fallback={null}>
         <RunDialog />
         <FindDialog />

@@ -21,7 +21,8 @@ import {
 import { iconOf } from '../../ui/icons'
 import { fuzzy, Listbox, type ListOption } from '../../ui/Listbox'
 import { Overlay } from '../shell/Overlay'
-import { grouped, groupOf, search } from './groups'
+import { grouped, groupOf } from './groups'
+import { search } from './search'
 import { closePicker, openPicker, pickerStore, remember, type PickerRequest } from '../../actions/picker'
 
 const AWAY = 'away '

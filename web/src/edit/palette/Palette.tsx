@@ -1,18 +1,20 @@
 // The block types at the left: a rail that opens the picker or one of the groups. Opened, a type is dragged onto the canvas, or
 // chosen to be added after what is selected.
 
-import { useEffect, useRef, useState, type KeyboardEvent, type ReactElement } from 'react'
+import { lazy, Suspense, useState, type ReactElement } from 'react'
 import { useStore } from 'zustand'
-import { addBlock, fromSelection } from '../../actions/edit'
+import { fromSelection } from '../../actions/edit'
 import { keyText } from '../../keys'
-import type { BlockSpec } from '../../api/types'
 import { docStore, specsStore } from '../../state/doc'
 import { setPanels, uiStore } from '../../state/ui'
 import { Button } from '../../ui/Button'
-import { Icon, iconOf } from '../../ui/icons'
-import { GROUP_ICONS, grouped, search } from './groups'
-import { BLOCK_MIME, openPicker, remember } from '../../actions/picker'
+import { GROUP_ICONS, grouped } from './groups'
+import { openPicker } from '../../actions/picker'
 import './palette.css'
+
+const load = () => import('./Opened')
+const Opened = lazy(load)
+load().catch(() => undefined)
 
 export default function Palette(): ReactElement {
   const open = useStore(uiStore, (s) => s.panels.paletteOpen)
@@ -21,7 +23,13 @@ export default function Palette(): ReactElement {
     setGroup(name)
     setPanels({ paletteOpen: name !== null })
   }
-  return open ? <Opened group={group} onClose={() => show(null)} /> : <Rail onOpen={show} />
+  return open ? (
+    <Suspense fallback={null}>
+      <Opened group={group} onClose={() => show(null)} />
+    </Suspense>
+  ) : (
+    <Rail onOpen={show} />
+  )
 }
 
 function Rail({ onOpen }: { onOpen: (group: string) => void }): ReactElement {
@@ -67,93 +75,3 @@ function Rail({ onOpen }: { onOpen: (group: string) => void }): ReactElement {
     </nav>
   )
 }
-
-/** `group`: the one that is looked for. */
-function Opened({ group: asked, onClose }: { group: string | null; onClose: () => void }): ReactElement {
-  const list = useStore(specsStore, (s) => s.list)
-  const readonly = useStore(docStore, (s) => s.readonly)
-  const [query, setQuery] = useState('')
-  const frame = useRef<HTMLElement>(null)
-  const groups = query.trim() ? [{ group: 'Results', specs: search(list, query) }] : grouped(list)
-  const first = groups[0]?.specs[0]
-  useEffect(() => {
-    frame.current?.querySelector(`[aria-label="${asked}"]`)?.scrollIntoView({ block: 'start' })
-  }, [asked])
-  return (
-    <nav ref={frame} className="palette" aria-label="Blocks" onKeyDown={(event) => move(event, frame.current)}>
-      <div className="palette__top">
-        <input
-          type="search"
-          className="palette__search"
-          placeholder="Find a block"
-          aria-label="Find a block type"
-          value={query}
-          autoComplete="off"
-          spellCheck={false}
-          onChange={(event) => setQuery(event.target.value)}
-          onKeyDown={(event) => {
-            if (event.key === 'Enter' && first) {
-              add(first)
-              setQuery('')
-            } else if (event.key === 'Escape' && query) {
-              setQuery('')
-              event.stopPropagation()
-            }
-          }}
-        />
-        <Button kind="bare" icon="back" iconOnly aria-expanded onClick={onClose}>
-          Hide blocks
-        </Button>
-      </div>
-      <div className="palette__list">
-        {groups.map(({ group, specs }) => (
-          <section key={group} className="palette__group" aria-label={group}>
-            <h2 className="label">{group}</h2>
-            {specs.map((spec) => (
-              <Item key={spec.type} spec={spec} readonly={readonly} />
-            ))}
-          </section>
-        ))}
-        {groups[0]?.specs.length === 0 ? <p className="palette__none quiet">No results</p> : null}
-      </div>
-    </nav>
-  )
-}
-
-function Item({ spec, readonly }: { spec: BlockSpec; readonly: boolean }): ReactElement {
-  return (
-    <button
-      type="button"
-      className="palette__item"
-      data-testid={`palette-${spec.type}`}
-      title={spec.description}
-      draggable={!readonly}
-      aria-disabled={readonly || undefined}
-      onDragStart={(event) => {
-        event.dataTransfer.setData(BLOCK_MIME, spec.type)
-        event.dataTransfer.effectAllowed = 'copy'
-      }}
-      onClick={() => (readonly ? undefined : add(spec))}
-    >
-      <Icon name={iconOf(spec.type, spec.icon)} />
-      <span>{spec.title}</span>
-    </button>
-  )
-}
-
-function add(spec: BlockSpec): void {
-  remember(spec.type)
-  const from = spec.trigger || spec.category === 'annotation' ? undefined : fromSelection()
-  addBlock(spec.type, { from })
-}
-
-/** Up and down go through the list, from the search field too. */
-function move(event: KeyboardEvent, frame: HTMLElement | null): void {
-  const by = event.key === 'ArrowDown' ? 1 : event.key === 'ArrowUp' ? -1 : 0
-  if (!by || !frame) return
-  const stops = [...frame.querySelectorAll<HTMLElement>('.palette__search, .palette__item')]
-  stops[stops.indexOf(document.activeElement as HTMLElement) + by]?.focus()
-  event.preventDefault()
-}
-
-export { Palette }
