@@ -1,4 +1,4 @@
-"""What a new user does with workflows that run, found by what is visible alone: rewind, keep a test, compare, publish safely,
+"""Tasks of a new user with workflows that run, by what is visible alone: rewind, keep a test, compare, publish safely,
 find a failed run among many, connect a service. Every place is reached from the front page by clicks."""
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from tests.browser.conftest import Contexts, Servers
-from tests.browser.editor import Api, box_of, document
+from tests.browser.editor import Api, document
 
 MORE = 12  # runs of each of the three workflows among which one is looked for
 Visit = Callable[..., Page]
@@ -181,7 +181,9 @@ def test_find_a_failed_run_among_many(visit: Visit) -> None:
     notice(page, "Reserve stock failed")
 
     page.get_by_role("link", name="weft").click()
-    page.get_by_role("button", name="orders", exact=True).or_(page.get_by_role("link", name="orders", exact=True)).click()
+    page.get_by_role("button", name="orders", exact=True).or_(
+        page.get_by_role("link", name="orders", exact=True)
+    ).click()
     page.get_by_role("link", name="Loom").click()
     page.get_by_role("button", name=re.compile("^Reserve stock, .* 1 failed")).click()
     listed = page.get_by_role("region", name="1 run failed at Reserve stock")
