@@ -259,7 +259,7 @@ async def rerun(call: Call, id: str, query: StartQuery, body: RerunRequest) -> R
     params=(KEY,),
 )
 async def rerun_many(call: Call, body: RerunManyRequest) -> RerunsAnswer:
-    """Each as by `POST /api/runs/{id}/rerun`, one after the other; one that is refused stops none of the others. With
+    """Each as by `POST /api/runs/{id}/rerun`, in order; one that is refused stops none of the others. With
     an Idempotency-Key, a repeated request makes each run once. With `preview`, nothing is changed: send that first to
     list what would be repeated."""
     key, answers = idempotency_key(call), list[RerunOfMany]()
