@@ -29,8 +29,8 @@ RUNS_OF_PARENT = " AND d.parent_run_id = :parent"
 RUNS_BEFORE = " AND (d.created_at_ms, d.id) < (SELECT created_at_ms, id FROM run_details WHERE id = :before)"
 RUNS_SINCE = " AND d.created_at_ms >= :since"
 RUNS_UNTIL = " AND d.created_at_ms < :until"
-# A key and a text are looked for in this many: in ids, idempotency keys and errors, which have the message and the block.
-# So is what a run must not be.
+# A key and a text are looked for in this many: in ids, idempotency keys and errors, which have the message and the
+# block. So is what a run must not be.
 SCAN_MAX = 10_000
 SCANNED = "d.n, d.id, d.created_at_ms, d.idempotency_key, d.error, d.workflow, d.started_by, d.status"
 RUNS_SCAN = " ORDER BY d.created_at_ms DESC, d.id DESC LIMIT :scan"
