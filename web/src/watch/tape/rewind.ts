@@ -186,11 +186,11 @@ export function openRewind(block: string | null, turn?: Turn): void {
       ? last.to
       : view.seq
   const chosen = block ?? moment?.node.block ?? null
+  uiStore.setState({ sheet: null, drawer: 'tape' })
   if (location.pathname !== `/runs/${encodeURIComponent(id)}`) {
     const query = new URLSearchParams({ seq: String(to), rewind: '1', ...(chosen ? { block: chosen } : {}) })
     return navigate(`/runs/${id}?${query}`)
   }
-  uiStore.setState({ sheet: null, drawer: 'tape' })
   rewindStore.setState({ ...NO_CHANGES, open: true })
   seek(Math.min(to, timeline.seq))
 }
