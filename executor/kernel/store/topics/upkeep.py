@@ -139,6 +139,7 @@ def put_upkeep_note(tx: Tx, name: str, data: bytes, now_ms: int) -> None:
 
 def keep_run(tx: Tx, run: str, note: bytes, now_ms: int) -> bool:
     """Keep a run that has ended, or change its note. Returns False if it has not ended, or is not there."""
+    lock_run(tx, run)  # else a deletion under way leaves the note of a run that is gone
     return tx.run(KEEP, {"id": run, "note": note, "now": now_ms}) == 1
 
 
