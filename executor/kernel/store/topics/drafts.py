@@ -101,8 +101,10 @@ def put_draft(
 def rebase_draft(tx: Tx, id: str, rev: int, workflow: str, version: int) -> DraftRow | None:
     """Note that revision `rev` was stored as `version` of `workflow`, which is then in the folder of the draft if it is
     in none. Returns the draft, or None if there is none."""
+    values = {"id": id, "name": workflow, "version": version, "rev": rev}
+    rebased = tx.fetch_one(DraftRow, REBASE_DRAFT, values)  # it locks the draft, so the folder stays what it is
     tx.run(SHARE_FOLDER, {"id": id, "name": workflow})
-    return tx.fetch_one(DraftRow, REBASE_DRAFT, {"id": id, "name": workflow, "version": version, "rev": rev})
+    return rebased
 
 
 def unbase_drafts(tx: Tx, workflow: str) -> None:
