@@ -105,7 +105,7 @@ def _closed(wait: WaitView, said: str, status: int, extras: Extras | None) -> Re
         _title(wait),
         el("p", wait.workflow, class_="quiet"),
         el("h1", _title(wait)),
-        el("p", said, class_="notice" if wait.status == "answered" else "notice off", role="status"),
+        el("p", said, class_="notice" if wait.status == "answered" and status == 200 else "notice off", role="status"),
         details,
         status=status,
         frame="letter",

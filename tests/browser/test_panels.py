@@ -264,7 +264,7 @@ def test_an_ended_run_continues_with_the_draft_and_lists_first_what_it_repeats(e
     fates = dialog.get_by_test_id("fates")
     expect(fates.locator("div", has_text="Runs again")).to_contain_text("Second")
     expect(fates.locator("div", has_text="Kept")).to_contain_text("First")
-    dialog.get_by_role("button", name="Run", exact=True).click()
+    dialog.get_by_role("button", name="Continue").click()
     editor.until("(old) => location.pathname.startsWith('/runs/') && !location.pathname.endsWith(old)", arg=run)
     new = editor.page.url.rpartition("/")[2].partition("?")[0]
     assert editor.api.until(new, "succeeded") == "succeeded"

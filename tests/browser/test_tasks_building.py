@@ -232,7 +232,7 @@ def test_a_webhook_is_tried_published_and_called(servers: Servers, contexts: Con
     user.fill("Value", "Hello <Webhook.body.hello>")
     user.card("Webhook").click()
     # A test event, before it is published.
-    user.press("Try it before")
+    user.press("Try it before publishing")
     user.press("Listen for a test event")
     sent(user.copied("Copy as curl"))
     expect(page.get_by_role("button", name="Succeeded")).to_be_visible()

@@ -70,6 +70,8 @@ def test_tools_of_four_kinds_have_their_arguments_from_what_was_chosen(editor: E
     editor.at("tool-tab-mcp").click()
     editor.at("tool-mcp").click()
     expect(editor.at("field-tools.3.mcp.url")).to_be_visible()
+    size = editor.page.evaluate("[document.documentElement.scrollHeight, innerHeight, scrollY]")
+    assert size == [size[1], size[1], 0], "the page does not scroll to what was added"
 
     editor.is_saved()
     workflow, slack, sql, mcp = editor.stored()["blocks"]["a"]["params"]["tools"]

@@ -197,7 +197,7 @@ function Stored({
             <p className="quiet">{WHEN_PUBLISHED[what] ?? 'Starts when you publish.'}</p>
             {what === 'webhook' ? (
               <Button icon="webhook" onClick={() => uiStore.setState({ playground: true })}>
-                Try it before
+                Try it before publishing
               </Button>
             ) : null}
           </>

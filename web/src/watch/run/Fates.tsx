@@ -5,7 +5,7 @@ import type { BlockFate, Continuation } from '../../api/schemas'
 
 const GROUPS: readonly [BlockFate['fate'] | 'branch', string][] = [
   ['again', 'Runs again'],
-  ['new', 'Runs for the first time'],
+  ['new', 'Not run before'],
   ['maybe', 'Runs if its input changes'],
   ['branch', 'May run, its branch is decided again'],
   ['kept', 'Kept'],
