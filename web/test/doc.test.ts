@@ -61,6 +61,7 @@ beforeEach(async () => {
       name: 'nested',
       document: recorded('nested').document,
       rev: 1,
+      folder: '',
       updated_at_ms: 1,
       base_version: null,
       created_at_ms: 1,

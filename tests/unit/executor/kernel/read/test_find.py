@@ -25,6 +25,9 @@ class Rows:
         number = 2 if version is None else version
         return SimpleNamespace(name=name, version=number) if name == "w" and number in (1, 2) else None
 
+    async def named(self, text: str) -> str:
+        return text
+
 
 async def test_a_run_or_not_found() -> None:
     store = cast(Store, Rows())
