@@ -83,7 +83,8 @@ async def backtest(call: Call, name: str, body: BacktestRequest) -> Backtest:
     if body.draft is not None and call.who.workflows is not None:
         raise Forbidden("This token is only for some workflows.", hint="Send the document of the draft instead.")
     judge = None if body.score is None or body.score.judge is None else body.score.judge.workflow
-    if judge is not None and call.who.workflows is not None and judge not in call.who.workflows:
+    reach = call.who.workflows
+    if judge is not None and reach is not None and await call.engine.store.named(judge) not in reach:
         raise Forbidden(f"This token is not for the workflow '{judge}'.", hint="Give the judge a model and criteria.")
     return await call.engine.backtests.play(
         name,

@@ -112,7 +112,7 @@ async def delete(call: Call, name: str) -> ConnectionDeleted:
 
 @route("POST", f"{_ONE}/test", "Test a connection", needs="editor", statuses=(409,))
 async def test(call: Call, name: str, body: ConnectionAsked) -> ConnectionTest:
-    """Ask the service of a connection who one is, with its credential, which goes to its hosts alone. That it was
+    """Ask the service of a connection who is signed in, with its credential, which goes to its hosts alone. That it was
     refused is an answer, too: see `outcome`."""
     new = None if body.connection is None else (_made(body.connection), body.connection.hosts)
     found = await call.engine.connections.test(name, body.service, body.base_url, new)

@@ -182,7 +182,7 @@ def delete_connection(url: str, name: str) -> None:
 @click.option("--service", default="", help="The connector whose sign-in check is requested, such as slack.")
 @with_json
 def test(url: str, name: str, service: str, as_json: bool) -> None:
-    """Ask the service of the connection NAME who one is. Fails unless the service accepts the credential."""
+    """Ask the service of the connection NAME who is signed in. Fails unless the service accepts the credential."""
     found = call(url, lambda client: client.test_connection(name, service=service))
     who = f" as {found['who']}" if found["who"] else ""
     said = f"{found['called']} answered {found['status']} in {found['took_ms']} ms: signed in{who}"

@@ -160,7 +160,8 @@ class ServerCalls:
     def test_connection(
         self, name: str, *, service: str = "", base_url: str = "", connection: answers.ConnectionSpec | None = None
     ) -> Call[answers.ConnectionTest]:
-        """Ask its service, or the connector `service`, who one is. `connection`: settings that are not stored yet."""
+        """Ask its service, or the connector `service`, who is signed in. `connection`: settings that are not stored
+        yet."""
 
     @route("POST", "/api/connections/{name}/connect")
     def connect(self, name: str) -> Call[answers.SignIn]:

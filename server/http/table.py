@@ -411,7 +411,7 @@ async def check_workflows(call: Call, workflows: Sequence[str]) -> None:
     path = call.request.url.path
     name: str | None = None
     if path.startswith("/api/workflows/"):
-        name = params.get("name")
+        name = await call.engine.store.named(params.get("name", ""))  # by its title it is reached, too
     elif path.startswith("/api/runs/") and "id" in params:
         row = await call.engine.store.get_run(params["id"])
         name = None if row is None else row.workflow

@@ -1,4 +1,4 @@
-"""What the pictures of the documentation show: workflows, their runs, and the model that answers in them."""
+"""Workflows, runs and the model of the pictures in the documentation."""
 
 from __future__ import annotations
 

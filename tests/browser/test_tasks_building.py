@@ -95,7 +95,7 @@ class Newcomer:
         self.page.keyboard.type(text)
 
     def copied(self, button: str) -> str:
-        """What the button copies."""
+        """Press the button, and return the text that it copies."""
         self.page.evaluate("navigator.clipboard.writeText('')")
         self.page.get_by_role("button", name=button).first.click()
         Editor(self.page, "").until("async () => (await navigator.clipboard.readText()) !== ''")

@@ -106,8 +106,9 @@ class Check(Struct, frozen=True):
 
 
 class SignInCheck(Struct, frozen=True):
-    """The request that a test of a connection sends: it changes nothing, and the service answers who one is. `who`:
-    JSON pointers to the parts of the name; `accepted`: statuses above 400 that mean that the credential is good."""
+    """The request that a test of a connection sends: it changes nothing, and the service reports who is signed in.
+    `who`: JSON pointers to the parts of the name; `accepted`: statuses above 400 that mean that the credential is
+    good."""
 
     path: str
     method: Literal["GET", "POST"] = "GET"

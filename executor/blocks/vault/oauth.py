@@ -24,7 +24,7 @@ from executor.errors import BlockError
 
 class KnownProvider(Struct, frozen=True, forbid_unknown_fields=True):
     """The defaults of a connection of kind `oauth2_code`. `scopes`: a first choice, as the provider separates them;
-    `hosts`: those of its API; `docs`: its page about registering a client; `check_url` answers who one is, at the
+    `hosts`: those of its API; `docs`: its page about registering a client; `check_url` reports who is signed in, at the
     JSON pointer `who`."""
 
     id: str

@@ -135,8 +135,9 @@ class Connections(Topic):
     async def test(
         self, name: str, service: str = "", base_url: str = "", new: tuple[Connection, Sequence[str]] | None = None
     ) -> ConnectionTest:
-        """Ask its service who one is, or that of `new`, which is not stored, with its hosts. `service`: the connector
-        of the block that names it, with the `base_url` of the block. Raises BadRequest, NotFound, Conflict."""
+        """Ask its service who is signed in, or that of `new`, which is not stored, with its hosts. `service`: the
+        connector of the block that names it, with the `base_url` of the block. Raises BadRequest, NotFound,
+        Conflict."""
         await self._parts.connectors.refresh()
         row, connection = (None, new[0]) if new is not None else await self._read(name)
         hosts = row.hosts if row is not None else checked_hosts(new[1] if new is not None else ())

@@ -781,7 +781,7 @@ export interface KeptView {
 }
 
 /** The defaults of a connection of kind `oauth2_code`. `scopes`: a first choice, as the provider separates them;
- * `hosts`: those of its API; `docs`: its page about registering a client; `check_url` answers who one is, at the
+ * `hosts`: those of its API; `docs`: its page about registering a client; `check_url` reports who is signed in, at the
  * JSON pointer `who`. */
 export interface KnownProvider {
   id: string

@@ -12,7 +12,7 @@ export const connections = {
   put: (name: string, spec: ConnectionSpec) => send('PUT', at(name), anything, spec),
   uses: async (name: string) => (await get(`${at(name)}/uses`, answer(is.ConnectionUses))).used_by,
   delete: (name: string) => send('DELETE', at(name), anything),
-  /** Its service answers who one is. `connection` of `asked`: settings that are not stored yet. */
+  /** Its service reports who is signed in. `connection` of `asked`: settings that are not stored yet. */
   test: (name: string, asked: Partial<ConnectionAsked>) =>
     send('POST', `${at(name)}/test`, answer(is.ConnectionTest), asked),
   /** The address at which a person signs in. */

@@ -272,6 +272,18 @@ async def test_a_token_for_some_workflows_reaches_those_alone(
     assert {await status(*one) for one in refused if one not in open_ones} == {403}
 
 
+async def test_such_a_token_reaches_no_other_workflow_by_its_title(
+    http: httpx.AsyncClient, hello: dict[str, object]
+) -> None:
+    admin = await token_of(http, "admin")
+    assert (await http.post("/api/workflows", json=hello, headers=admin)).status_code == 201
+    titled = await http.put("/api/workflows/hello/title", json={"title": "later"}, headers=admin)
+    assert titled.status_code == 200
+    for name, expected in (("later", 403), ("hello", 202)):
+        narrow = await token_of(http, "editor", workflows=[name])
+        assert (await http.post("/api/workflows/later/runs", json={}, headers=narrow)).status_code == expected
+
+
 async def test_such_a_token_reaches_the_files_of_its_runs(http: httpx.AsyncClient, hello: dict[str, object]) -> None:
     """Those that a run of its workflows has, and no others."""
     admin = await token_of(http, "admin")

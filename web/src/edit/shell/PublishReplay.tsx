@@ -168,7 +168,7 @@ function Row({
 }: {
   run: RunReplay
   doc: Document
-  /** Of runs that are kept. */
+  /** Only runs that are kept. */
   onDrop: ((run: string) => Promise<void>) | null
 }): ReactElement {
   const [, end, icon] = WORDS[run.result]

@@ -1,4 +1,4 @@
-// Test of a connection: asks the server to ask the service who one is, and shows what came of it, as one line or as steps.
+// Test of a connection: asks the server to ask the service who is signed in, and shows what came of it, as one line or as steps.
 
 import { useRef, useState, type ReactElement, type ReactNode } from 'react'
 import type { ConnectionAsked, ConnectionTest } from '../../api/schemas'
@@ -22,7 +22,7 @@ export const OUTCOMES: Record<Outcome, string> = {
 }
 
 export interface Tested {
-  /** Of what it is the result; an error is the server's own refusal to test. */
+  /** `of` identifies the settings that were tested; an error is the server's own refusal to test. */
   of: string
   result: ConnectionTest | null
   error: string
@@ -122,7 +122,7 @@ export function TestLine({
     return (
       <p className="tested" data-tone="run" role="status">
         <Icon name="running" size={14} />
-        <span>The service is being asked who one is.</span>
+        <span>The service is being asked who is signed in.</span>
       </p>
     )
   }
@@ -147,7 +147,7 @@ export function TestLine({
   )
 }
 
-/** What was done, one step after the other; those after the one that failed were not. */
+/** The steps in order; those after the one that failed were not made. */
 export function TestSteps({ tester }: { tester: Tester }): ReactElement | null {
   const { found, busy } = tester
   const result = found?.result

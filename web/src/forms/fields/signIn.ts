@@ -53,7 +53,7 @@ export async function signIn(
   return ended.finally(() => channel.close())
 }
 
-/** Of the page to which the provider sent the browser: tells the page that waits. What to do then: close, or go to an address. */
+/** Called where the provider sent the browser: it informs the page that waits. Returns whether to close, or where to go. */
 export function endSignIn(name: string, error: string): Promise<'close' | { to: string } | null> {
   const begun = read()
   if (begun?.name !== name) return Promise.resolve(null)

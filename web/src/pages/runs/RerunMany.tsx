@@ -1,5 +1,6 @@
 // Before many runs are run again, or continue with the active version: what would be repeated, counted over all of them.
 
+import '../../watch/run/run.css'
 import { useState, type ReactElement } from 'react'
 import type { RerunOfMany } from '../../api/schemas'
 import { Button } from '../../ui/Button'

@@ -273,7 +273,7 @@ function Row({ connection, isAdmin, onConnect, onEdit, onDelete }: RowProps): Re
   )
 }
 
-/** End a sign-in, and say so to the page in which it began. */
+/** Ends a sign-in, and reports it to the page in which it began. */
 async function end(
   answer: SignInAnswer,
 ): Promise<{ name: string; error: string | null; next: Awaited<ReturnType<typeof endSignIn>> }> {

@@ -49,7 +49,7 @@ function Follow(): ReactElement {
   )
 }
 
-/** Of the block that is selected, else of the one that began last. */
+/** For the block that is selected, else for the one that began last. */
 async function beginRewind(): Promise<void> {
   const { openRewind } = await import('./rewind')
   const { blocks } = uiStore.getState().selection

@@ -201,7 +201,7 @@ export function futuresOf(
   return found.filter(([, a, b]) => a || b)
 }
 
-/** Of the steps of a fork, those that the run before it has paid. */
+/** The steps of a fork that the run before it has paid. */
 function reusedOf(now: RunFold, log: readonly WireEvent[]): string {
   const steps = stepsOf(now).filter((step) => step.to !== null).length
   const reused = log.filter((event) => event.type === 'step.finished' && event.data.from_run !== undefined).length
