@@ -8,6 +8,7 @@ import { connections } from '../../net/connections'
 import { Button } from '../../ui/Button'
 import { Dialog } from '../../ui/Dialog'
 import { Icon } from '../../ui/icons'
+import { Link } from '../../ui/navigation'
 import { SecretInput } from '../../ui/SecretInput'
 import { messageOf, sentence } from '../../ui/words'
 import { specOf, specOfProvider, type SecretKind } from './connecting'
@@ -35,6 +36,8 @@ interface Props {
   provider: KnownProvider | undefined
   redirectUri: string
   names: readonly string[]
+  /** The name in the block, of a connection that is not there; else empty. */
+  wanted: string
   /** `used`: it is the connection of the block from now on, though no one has signed in yet. */
   onStored: (name: string) => void
   onDone: (name: string) => void
@@ -43,7 +46,7 @@ interface Props {
 
 export function ConnectDialog(props: Props): ReactElement {
   const { service, auth, host, baseUrl, provider, names, onStored, onDone, onClose } = props
-  const [name, setName] = useState(() => nameFor(auth ? service : (host ?? 'connection'), names))
+  const [name, setName] = useState(() => props.wanted || nameFor(auth ? service : (host ?? 'connection'), names))
   const own: SecretKind =
     auth?.kind === 'basic' ? 'basic' : auth?.kind === 'header' || auth?.kind === 'query' ? 'api_key' : 'bearer'
   const [way, setWay] = useState<Way>(own)
@@ -216,7 +219,15 @@ export function ConnectDialog(props: Props): ReactElement {
             false,
           )}
       {line('name', 'Name', name, setName, 'Small letters, digits, _ and -')}
-      <p className="connect__about">It is sent only to {oauth ? spec.hosts.join(', ') : hosts || 'its host'}.</p>
+      <p className="connect__about">
+        It is sent only to {oauth ? spec.hosts.join(', ') : hosts || 'its host'}.
+        {auth || provider ? null : (
+          <>
+            {' '}
+            A sign-in by OAuth begins in <Link to="/settings?page=connections">Settings</Link>.
+          </>
+        )}
+      </p>
       {state === 'away' ? (
         <p className="tested" data-tone="run" role="status">
           <Icon name="running" size={14} />

@@ -38,7 +38,7 @@ export function ConnectionField({ value, onChange, ids, path, hint, params }: Co
   }, [fresh, name])
   const needsSignIn = chosen?.kind === 'oauth2_code' && chosen.state !== 'ready' && chosen.state !== 'unreadable'
   const problem = missing
-    ? 'No connection has this name.'
+    ? 'No connection has this name yet: New makes it.'
     : chosen && chosen.state !== 'ready'
       ? chosen.state === 'unreadable'
         ? 'This server cannot open it.'
@@ -114,6 +114,7 @@ export function ConnectionField({ value, onChange, ids, path, hint, params }: Co
           provider={providerFor(stored.value?.providers ?? [], hint.auth, host)}
           redirectUri={stored.value?.redirect_uri ?? ''}
           names={all.map((each) => each.name)}
+          wanted={missing ? name : ''}
           onClose={() => setMaking(false)}
           onStored={(made) => {
             stored.reload()
