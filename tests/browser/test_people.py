@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import httpx
-from playwright.sync_api import expect
+from playwright.sync_api import Route, expect
 
 from tests.browser.conftest import Contexts, Servers
 from tests.browser.test_sign_in import REFUSED, sign_in, start
@@ -31,7 +31,17 @@ def test_an_admin_invites_a_user_and_makes_a_token(servers: Servers, contexts: C
     expect(ada.get_by_text("You are ada, viewer.")).to_be_visible()
     expect(ada.get_by_role("link", name="People and tokens")).to_have_count(0)
 
+    asked: list[Route] = []
+
+    def hold(route: Route) -> None:
+        asked.append(route)
+
+    ada.route("**/api/me", hold)
     ada.goto("/")
+    expect(ada.get_by_role("button", name=re.compile("^Open a copy")).first).to_be_visible()
+    for route in asked:  # known late: nothing was started for her meanwhile
+        route.continue_()
+    ada.unroute("**/api/me")
     refused = ada.get_by_role("button", name=re.compile("^New workflow|^Import|^Open a copy|^Run it"))
     expect(refused.first).to_have_attribute("title", "Your role is viewer. This needs the role editor.")
     for button in refused.all():

@@ -182,7 +182,7 @@ export default function Home(): ReactElement {
           <Stale data={cards} />
           {known && !total ? (
             <>
-              {examples.value ? <FirstVisit examples={examples.value} specs={specs} why={why} /> : null}
+              {examples.value ? <FirstVisit examples={examples.value} specs={specs} /> : null}
               <p className="quiet home__none">
                 No workflows yet. Create one, drop a JSON file here, or open an example below. Workflows from Sim are
                 converted.

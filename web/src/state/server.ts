@@ -7,16 +7,15 @@ export const READ_ONLY = 'This server is read-only.'
 
 export const serverStore = createStore<{ readOnly: boolean | null }>(() => ({ readOnly: null }))
 
-let asked = false
+let asking: Promise<void> | null = null
 
 /** Without an answer the buttons stay as they are: the server refuses what it does not do. */
-export function loadServer(): void {
-  if (asked) return
-  asked = true
-  api.server().then(
+export function loadServer(): Promise<void> {
+  asking ??= api.server().then(
     ({ read_only }) => serverStore.setState({ readOnly: read_only }),
     () => {
-      asked = false
+      asking = null
     },
   )
+  return asking
 }

@@ -50,7 +50,7 @@ export default function TopBar({ left, right, approvals, tabs = TABS }: TopBarPr
   const rerun = useStore(rerunStore, (s) => s.from !== null)
   const readOnly = useServerReadOnly()
   useOverlayKeys()
-  useEffect(loadServer, [])
+  useEffect(() => void loadServer(), [])
   return (
     <>
       <header className="bar">

@@ -5,6 +5,8 @@ import { api } from '../../net/api'
 import type { BlockSpec, Document, Example } from '../../api/types'
 import { serverNow } from '../../net/clock'
 import { isEnded } from '../../run'
+import { loadMe, mayNot } from '../../state/me'
+import { loadServer } from '../../state/server'
 import { Button } from '../../ui/Button'
 import { Icon, iconOf } from '../../ui/icons'
 import { navigate } from '../../ui/navigation'
@@ -133,18 +135,17 @@ const HERE = /^(localhost|127\.|\[::1\])/
 export function FirstVisit({
   examples,
   specs,
-  why,
 }: {
   examples: readonly Example[]
   specs: ReadonlyMap<string, BlockSpec>
-  why: string | null
 }): ReactElement {
   const example = examples.find((each) => each.name === FIRST)
   const started = useData(async () => {
+    await Promise.all([loadServer(), loadMe()]) // it starts unasked: only where that is known to be allowed
     const ran = (await api.runs({ limit: 1, counts: 0 })).runs[0]
-    if (!example || why || !HERE.test(location.hostname) || (ran && ran.workflow !== FIRST)) return null
+    if (!example || mayNot('editor') || !HERE.test(location.hostname) || (ran && ran.workflow !== FIRST)) return null
     return (await api.startOnce(example.document, sampleInput(example.document.input), FIRST_KEY)).run
-  }, [example === undefined, why])
+  }, [example === undefined])
   return (
     <section className="first" aria-labelledby="home-first">
       <div className="first__words">
