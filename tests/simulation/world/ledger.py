@@ -230,9 +230,9 @@ class Ledger:
 
     def _events(self, process: str, run: str, old: Seen, now: Seen, heard_of_cancel: bool) -> None:
         self.progress_s = self.now_s()
-        # Who claims hears of it after the commit: events beside a claim are of the owner before. But who creates a run
-        # may own it from the first.
-        epoch = old.epoch if old.seq else now.epoch
+        # A run that had an owner: events beside a claim are of that owner, as a claim is only known after its commit.
+        # One that had none is created, or continued by an answer, with the first events of its new owner.
+        epoch = old.epoch if old.owner is not None else now.epoch
         self.acted_s.setdefault((run, epoch), self.now_s())
         rows = self.db.execute(_EVENTS, (run, old.seq)).fetchall()
         types = {type for _, _, type, *_ in rows}

@@ -143,12 +143,12 @@ class WorldLoop(asyncio.BaseEventLoop):
                     task._log_destroy_pending = False  # type: ignore[attr-defined]
                     with contextlib.suppress(Exception):
                         task.get_coro().close()
+            self._graves.clear()
+            self._ready.clear()
+            self._timers.clear()
+            self._tasks.clear()
         logging.disable(logging.NOTSET)
         self._over = True
-        self._graves.clear()
-        self._ready.clear()
-        self._timers.clear()
-        self._tasks.clear()
 
     # --- what asyncio asks of a loop ---
 
