@@ -48,13 +48,13 @@ def test_words_become_tokens_and_narrow_the_list(servers: Servers, contexts: Con
     _, page, _, failed = begin(servers, contexts)
     field = page.get_by_role("combobox", name="Filter runs")
     field.click()
-    expect(page.get_by_role("option", name=re.compile("where it failed reserve 3"))).to_be_visible()
+    expect(page.get_by_role("option", name=re.compile("where it failed Reserve stock 3"))).to_be_visible()
     field.fill("held by")
     page.keyboard.press("Enter")
     rows(page, 3)
     expect(page.get_by_role("option")).to_have_count(0)  # nothing lies over what was found
     expect(page.locator(".runs mark").first).to_have_text("held by")
-    expect(page.locator(".runs__what b").first).to_have_text("reserve")
+    expect(page.locator(".runs__what b").first).to_have_text("Reserve stock")
     field.fill("workflow asks")
     page.keyboard.press("Enter")
     expect(page.get_by_text("None of the newest 10,000 of these runs match")).to_be_visible()
@@ -113,7 +113,7 @@ def test_runs_of_one_person_and_of_one_step_are_seen(servers: Servers, contexts:
     page = contexts(server.url).page()
     page.goto("/runs")
     row = page.locator(".runs__row[data-status]")
-    expect(row).to_contain_text("Step reserve of stock")
+    expect(row).to_contain_text("Step Reserve stock of stock")
     expect(page.get_by_role("button", name="Mine")).to_have_count(0)  # a server without a token records no one
 
 

@@ -6,17 +6,7 @@ import { answer, anything, type Read } from './answers'
 import { ApiError, enc, get, post, query, send } from './http'
 import { once } from './once'
 import type { DraftSaved, EnvName, Json, RunAccepted, Why, WorkflowHead } from '../api/schemas'
-import type {
-  BlockSpec,
-  Document,
-  Draft,
-  DraftSummary,
-  Example,
-  Problem,
-  RunStatus,
-  RunView,
-  WaitView,
-} from '../api/types'
+import type { BlockSpec, Document, Draft, DraftSummary, Example, Problem, RunStatus, WaitView } from '../api/types'
 
 /** A save met a newer revision. `theirs` is what the server has now. */
 export class DraftConflict extends ApiError {
@@ -176,9 +166,9 @@ export const api = {
   /** The differences between two runs; only times and ids may differ. */
   diff: (a: string, b: string) => get(`/api/runs/${enc(a)}/diff/${enc(b)}`, answer(is.RunDiff)),
   /** The document a run was made from; null when the server has it no more. */
-  runDocument: async (run: RunView): Promise<Document | null> => {
+  runDocument: async (run: string): Promise<Document | null> => {
     try {
-      return await get(`/api/runs/${enc(run.id)}/document`, read.document)
+      return await get(`/api/runs/${enc(run)}/document`, read.document)
     } catch (error) {
       if (error instanceof ApiError && error.status === 404) return null
       throw error

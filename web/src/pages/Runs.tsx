@@ -17,6 +17,7 @@ import { wordOf } from '../ui/status'
 import { useReadOnly } from '../ui/rights'
 import { useData } from '../ui/useData'
 import { ListState, Stale, usePolled } from './parts'
+import { useBlockNames } from './runs/blockNames'
 import { Bulk } from './runs/Bulk'
 import { Dates } from './runs/Dates'
 import { Filter } from './runs/Filter'
@@ -81,8 +82,12 @@ export default function Runs(): ReactElement {
       ...(workflow ? [workflow] : []),
     ]),
   ].sort()
-  const failed = new Map<string, number>()
-  for (const run of runs) if (run.error?.block) failed.set(run.error.block, (failed.get(run.error.block) ?? 0) + 1)
+  const blockName = useBlockNames(runs)
+  const failed = new Map<string, { name: string; count: number }>()
+  for (const run of runs) {
+    const block = run.error?.block
+    if (block) failed.set(block, { name: blockName(run, block), count: (failed.get(block)?.count ?? 0) + 1 })
+  }
   const people = [...new Set([mine, ...newest.map((run) => run.by)].filter((by) => by !== null))]
   const total = first.value?.counts ? Object.values(first.value.counts).reduce((sum, count) => sum + count, 0) : null
   const plus = first.value?.capped.length ? '+' : ''
@@ -173,6 +178,7 @@ export default function Runs(): ReactElement {
                 lost={lost.value?.has(run.id) ?? false}
                 text={query.get('text') ?? ''}
                 title={titleOf(run.workflow)}
+                blockName={(block) => blockName(run, block)}
                 longest={longest}
                 chosen={chosen.has(run.id)}
                 onChoose={(on) => choose(run.id, on)}

@@ -48,7 +48,7 @@ export async function openRun(id: string, options: { doc?: Document | null; seq?
   runStore.setState({ ...closedRun(), id, doc: options.doc ?? null, cursor: options.seq ?? 'live' })
   try {
     const meta = await api.run(id)
-    const stored = options.doc ?? (await api.runDocument(meta))
+    const stored = options.doc ?? (await api.runDocument(meta.id))
     const doc = stored && placed(stored, specsOf())
     if (opened !== generation) return
     const timeline = new Timeline(shapeOf(doc, specsOf()))

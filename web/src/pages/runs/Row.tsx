@@ -20,6 +20,7 @@ export function Row({
   lost,
   text,
   title,
+  blockName,
   longest,
   chosen,
   onChoose,
@@ -30,6 +31,8 @@ export function Row({
   text: string
   /** What is shown in place of the name of its workflow. */
   title: string
+  /** The name of a block by its id. */
+  blockName: (block: string) => string
   /** The longest duration of the list. */
   longest: number
   chosen: boolean
@@ -71,7 +74,7 @@ export function Row({
           </>
         ) : null}
         <Link to={`/runs/${run.id}`} title={run.workflow}>
-          {run.step ? `${run.step} of ${run.workflow.slice(0, -run.step.length - 1)}` : title}
+          {run.step ? `${blockName(run.step)} of ${run.workflow.slice(0, -run.step.length - 1)}` : title}
         </Link>{' '}
         <span className="label">{version}</span>
         {run.key && !RANDOM.test(run.key) ? (
@@ -87,7 +90,7 @@ export function Row({
           </Link>
         ) : null}
       </span>
-      <What run={run} text={text} />
+      <What run={run} text={text} blockName={blockName} />
       <span role="cell" className="runs__tape">
         <Tape run={run} longest={longest} />
       </span>
@@ -104,7 +107,15 @@ export function Row({
   )
 }
 
-function What({ run, text }: { run: RunSummary; text: string }): ReactElement {
+function What({
+  run,
+  text,
+  blockName,
+}: {
+  run: RunSummary
+  text: string
+  blockName: (block: string) => string
+}): ReactElement {
   const input = run.input_summary && run.input_summary !== '{}' && run.input_summary !== 'null' ? run.input_summary : ''
   const block = run.error?.block
   let what: ReactNode = <span className="mono">{input}</span>
@@ -112,9 +123,7 @@ function What({ run, text }: { run: RunSummary; text: string }): ReactElement {
     what = (
       <>
         {block ? (
-          <b>
-            <Marked text={block} wanted={text} />
-          </b>
+          <b>{text === block ? <mark>{blockName(block)}</mark> : <Marked text={blockName(block)} wanted={text} />}</b>
         ) : null}{' '}
         <span className="runs__error">
           <Marked text={run.error.message} wanted={text} />

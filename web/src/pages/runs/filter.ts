@@ -115,8 +115,8 @@ const NAMES: Readonly<Record<string, Param>> = {
 export interface Known {
   workflows: readonly string[]
   titleOf: (workflow: string) => string
-  /** Blocks at which runs of the list failed. */
-  failed: ReadonlyMap<string, number>
+  /** Blocks at which runs of the list failed, by id. */
+  failed: ReadonlyMap<string, { name: string; count: number }>
   /** Who started runs of the list, as `user:ada`. */
   people: readonly string[]
 }
@@ -138,8 +138,8 @@ export function choicesOf(typed: string, { workflows: names, titleOf, failed, pe
   const add = (param: Param, value: string, words: string, group: string, count?: number, more = ''): void => {
     if (has(only ? `${words} ${more}` : `${group} ${words} ${more}`)) push(param, value, words, group, count)
   }
-  for (const [block, count] of [...failed].sort((a, b) => b[1] - a[1]).slice(0, 4))
-    add('text', block, block, 'where it failed', count)
+  for (const [block, { name, count }] of [...failed].sort((a, b) => b[1].count - a[1].count).slice(0, 4))
+    add('text', block, name, 'where it failed', count, block)
   for (const status of STATUSES) add('status', status, wordOf(status), 'status', undefined, ALIASES[status])
   for (const by of people.slice(0, MOST)) add('by', by, whoOf(by), 'started by')
   for (const [id, words] of TIMES) add('since', id, words, 'started')

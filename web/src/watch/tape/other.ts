@@ -12,7 +12,7 @@ export async function loadOther(id: string, shown: string): Promise<void> {
   const current = (): boolean => compareStore.getState().id === id && runStore.getState().id === shown
   try {
     const [diff, run] = await Promise.all([api.diff(id, shown), api.run(id)])
-    const doc = await api.runDocument(run)
+    const doc = await api.runDocument(run.id)
     const timeline = new Timeline(shapeOf(doc, specsOf()))
     for (let next: number | null = 0; next !== null && current(); ) {
       const page = await api.events(id, next)
