@@ -15,6 +15,7 @@ import { toast } from '../ui/Toast'
 import { AnswerForm, Outcome } from './AnswerForm'
 import { isForPeople } from '../edit/shell/waiting'
 import { titleOf, tooLate } from './answer'
+import { notifiedText } from './notified'
 import type { Loaded } from '../ui/useData'
 import { Ago } from '../ui/Ago'
 import { ListState, Stale, usePolled } from './parts'
@@ -184,18 +185,13 @@ function Waiting({ wait, open, settled, onToggle, onDone }: WaitingProps): React
               </>
             ) : null}
           </p>
-          {wait.notifications?.length ? (
-            <p className="quiet">
-              Sent to{' '}
-              {wait.notifications
-                .filter((each) => !each.reminder)
-                .map(
-                  (each) =>
-                    `${each.to} by ${each.channel}, ${each.status}${each.error && each.status !== 'delivered' ? ` (${each.error})` : ''}`,
-                )
-                .join('; ')}
-            </p>
-          ) : null}
+          {wait.notifications
+            ?.filter((each) => !each.reminder)
+            .map((each, i) => (
+              <p key={i} className={each.status === 'failed' ? 'finding' : 'quiet'} data-severity="error">
+                {notifiedText(each)}
+              </p>
+            ))}
           {settled ? null : <Reminder wait={wait} />}
           {settled ? (
             <>

@@ -3,6 +3,8 @@
 import { useRef, type PointerEvent, type ReactElement } from 'react'
 import { binsOf, type Bin } from './totals'
 import type { LoomRun } from '../../api/schemas'
+import { moment } from '../ticks'
+import { TimeAxis } from '../TimeAxis'
 
 const BINS = 120
 
@@ -67,13 +69,7 @@ export function Histogram({
           />
         ) : null}
       </div>
-      <div className="loomtime__axis" aria-hidden="true">
-        {[0, 24, 48, 72, 96].map((at) => (
-          <span key={at} style={{ left: `${(at / BINS) * 100}%` }}>
-            {clock(bins[at]!, bins)}
-          </span>
-        ))}
-      </div>
+      <TimeAxis from={bins[0]!.from} to={bins.at(-1)!.to} />
       <div className="visually-hidden">
         <Slider label="Runs from" bins={bins} at={first} onChange={(at) => choose(at, Math.max(at, last))} />
         <Slider label="Runs until" bins={bins} at={last} onChange={(at) => choose(Math.min(first, at), at)} />
@@ -97,24 +93,11 @@ function Slider({
     <input
       type="range"
       aria-label={label}
-      aria-valuetext={clock(bins[at]!, bins)}
+      aria-valuetext={moment(bins[at]!.from, bins[at]!.to - bins[at]!.from, bins.at(-1)!.to - bins[0]!.from)}
       min={0}
       max={bins.length - 1}
       value={at}
       onChange={(event) => onChange(Number(event.target.value))}
     />
   )
-}
-
-const DAY_MS = 86_400_000
-
-/** The time of a bin: with the day if all bins together are longer than one. */
-export function clock(bin: Bin, bins: readonly Bin[]): string {
-  const long = bins.at(-1)!.to - bins[0]!.from > DAY_MS
-  return new Date(bin.from).toLocaleString('en-GB', {
-    ...(long ? { day: 'numeric', month: 'short' } : {}),
-    hour: '2-digit',
-    minute: '2-digit',
-    ...(bins.at(-1)!.to - bins[0]!.from < 600_000 ? { second: '2-digit' } : {}),
-  })
 }

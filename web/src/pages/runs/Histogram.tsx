@@ -5,12 +5,10 @@ import type { RunTimes } from '../../api/schemas'
 import { Button } from '../../ui/Button'
 import { setQuery } from '../../ui/navigation'
 import { dateTime } from '../../ui/time'
+import { TimeAxis } from '../TimeAxis'
 
 const WIDE = 1386
 const HIGH = 34
-const CLOCK = new Intl.DateTimeFormat(undefined, { hour: '2-digit', minute: '2-digit', hourCycle: 'h23' })
-const DAY = new Intl.DateTimeFormat(undefined, { day: 'numeric', month: 'short' })
-const DAY_MS = 86_400_000
 
 export function Histogram({
   times,
@@ -45,7 +43,6 @@ export function Histogram({
     })
   }
   const total = sums.reduce((sum, count) => sum + count, 0)
-  const label = (at: number): string => (span > 2 * DAY_MS ? DAY : CLOCK).format(at)
   return (
     <div className="times">
       <div
@@ -97,12 +94,7 @@ export function Histogram({
           />
         ) : null}
       </div>
-      <div className="times__axis label" aria-hidden="true">
-        {[0, 0.25, 0.5, 0.75].map((part) => (
-          <span key={part}>{label(times.since_ms + part * span)}</span>
-        ))}
-        <span>{until > Date.now() - 60_000 ? 'now' : label(until)}</span>
-      </div>
+      <TimeAxis from={times.since_ms} to={until} {...(until > Date.now() - 60_000 ? { end: 'now' } : {})} />
       {brushed ? (
         <Button kind="bare" onClick={() => setQuery({ since: null, until: null })}>
           Show the whole day
