@@ -32,6 +32,7 @@ def test_a_second_draft_does_not_take_over_a_published_name(editor: Editor) -> N
     editor.open(form("one"))
     editor.at("publish").click()
     expect(editor.at("publish-name")).to_have_value("")
+    expect(editor.at("publish-name")).to_be_focused()
     expect(editor.at("publish-why")).to_have_text("Name the workflow first.")
     expect(editor.at("save-version")).to_have_attribute("aria-disabled", "true")
     editor.at("publish-name").fill("Untitled")
@@ -77,6 +78,7 @@ def test_what_changes_is_said_and_what_starts_again_needs_no_tick(editor: Editor
     editor.at("field-value").fill("two")
     editor.is_saved()
     editor.at("publish").click()
+    expect(editor.page.get_by_role("button", name="Publish version 2")).to_be_focused()  # its name is known
     dialog = editor.at("publish-dialog")
     expect(dialog).to_contain_text("One value changed: b, value one two")
     expect(editor.at("publish-starts")).to_contain_text("the same link, now with the new version")

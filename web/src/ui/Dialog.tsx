@@ -9,6 +9,8 @@ export interface DialogProps {
   onClose: () => void
   wide?: boolean
   className?: string
+  /** The primary button has the keyboard first, not the first field. */
+  primaryFirst?: boolean
   /** Between the title and the button that closes. */
   aside?: ReactNode
   /** Buttons at the bottom right. */
@@ -22,6 +24,7 @@ export function Dialog({
   onClose,
   wide,
   className,
+  primaryFirst,
   aside,
   foot,
   children,
@@ -34,8 +37,9 @@ export function Dialog({
     if (!dialog.open) {
       dialog.showModal()
       // What is to be filled in has the keyboard first, not the button that closes.
+      const primary = '.dialog__foot .button--primary'
       const first = dialog.querySelector<HTMLElement>(
-        '.dialog__body :is(input:not([type=hidden]), textarea, select), .dialog__foot .button--primary',
+        primaryFirst ? primary : `.dialog__body :is(input:not([type=hidden]), textarea, select), ${primary}`,
       )
       first?.focus()
     }

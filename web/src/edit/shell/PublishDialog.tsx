@@ -84,6 +84,7 @@ export default function PublishDialog(): ReactElement {
     <Dialog
       title={name ? `Publish ${name}` : 'Publish'}
       className="publish"
+      primaryFirst={base !== null}
       open
       onClose={close}
       aside={<Since active={active} next={next} again={again !== null} />}
@@ -119,7 +120,6 @@ export default function PublishDialog(): ReactElement {
               data-testid="publish-name"
               placeholder="For example: orders"
               onChange={(event) => setTyped(event.target.value)}
-              autoFocus
               spellCheck={false}
               maxLength={200}
             />
