@@ -7,7 +7,7 @@ from __future__ import annotations
 import json
 import re
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -143,11 +143,7 @@ def inbox_lines(waits: Sequence[Json]) -> list[str]:
     for wait, row in zip(waits, rows, strict=True):
         lines.append(_columns((*row[:4], click.style(row[4], bold=True)), widths))
         lines.append(f"    {wait.get('link') or _how_to_signal(wait)}")
-        lines += [
-            click.style(f"    {sent['channel']} to {plain(sent['to'])}: {plain(sent['error'])}", fg="red")
-            for sent in wait.get("notifications") or ()
-            if sent["status"] == "failed"
-        ]
+        lines += _message_lines(wait)
     return lines
 
 
@@ -218,9 +214,23 @@ def signal_lines(signals: Sequence[Json]) -> list[str]:
 
 def _asked(wait: Json) -> str:
     actions = f"  [{', '.join(wait['actions'])}]" if wait.get("actions") else ""
-    left_s = ((wait.get("expires_at_ms") or 0) - wait.get("opened_at_ms", 0)) / 1000 - wait["age_s"]
-    until = f"  expires in {left(left_s)}" if wait.get("expires_at_ms") else ""
+    until = f"  expires in {left(_until_s(wait, wait['expires_at_ms']))}" if wait.get("expires_at_ms") else ""
     return plain(question(wait)) + plain(actions) + until
+
+
+def _message_lines(wait: Json) -> Iterator[str]:
+    """Which messages could not be sent, and when people are reminded, or were."""
+    for sent in wait.get("notifications") or ():
+        to = f"{sent['channel']} to {plain(sent['to'])}"
+        if sent["status"] == "failed":
+            yield click.style(f"    {to}: {plain(sent['error'])}", fg="red")
+        elif sent.get("reminder") and sent["status"] == "pending":
+            yield f"    reminder by {to} in {left(_until_s(wait, sent['due_at_ms']))}"
+
+
+def _until_s(wait: Json, at_ms: int) -> float:
+    """Return the seconds until then on the clock of the server."""
+    return float((at_ms - wait["opened_at_ms"]) / 1000 - wait["age_s"])
 
 
 def _columns(row: Sequence[str], widths: Sequence[int]) -> str:
@@ -254,9 +264,9 @@ def _held_up(run: Json, now_ms: int) -> str:
 
 
 def stale_text(run: Json, now_ms: int) -> str:
-    """`stale: its worker stopped responding 12s ago`."""
+    """`stale: its worker stopped responding 12 s ago`."""
     since = age((now_ms - run["stale_since_ms"]) / 1000)
-    return click.style(f"stale: its worker stopped responding {since} ago", fg="yellow")
+    return click.style(f"stale: its worker stopped responding {since}", fg="yellow")
 
 
 def workflow_lines(workflows: Sequence[Json], now_ms: int | None = None) -> list[str]:
@@ -295,7 +305,7 @@ def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
 
 
 def age(seconds: float) -> str:
-    """`5 s`, `12 min`, `3 h`, `9 d`."""
+    """`5 s ago`, `12 min ago`, `3 h ago`, `9 d ago`."""
     for unit, size in (("d", 86_400), ("h", 3_600), ("min", 60)):
         if seconds >= size:
             return f"{int(seconds // size)} {unit} ago"

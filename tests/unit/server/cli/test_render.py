@@ -89,11 +89,14 @@ def test_runs_in_columns() -> None:
         {"id": "r1", "workflow": "expenses", "version": 3, "status": "waiting", "created_at_ms": 0},
         {"id": "r2", "workflow": "x", "version": None, "status": "succeeded", "created_at_ms": 58_000},
         {"id": "r3", "workflow": "x", "version": None, "status": "waiting", "created_at_ms": 0, "lacks": "F 'f'"},
+        {"id": "r4", "workflow": "x", "version": None, "status": "running", "created_at_ms": 0, "stale": True}
+        | {"stale_since_ms": 48_000},
     ]
     assert [click.unstyle(line) for line in run_lines(runs, now_ms=60_000)] == [
         "r1  waiting    expenses@3  1 min ago",
         "r2  succeeded  x           2 s ago",
         "r3  waiting    x           1 min ago  waits for F 'f'",
+        "r4  running    x           1 min ago  stale: its worker stopped responding 12 s ago",
     ]
 
 
@@ -108,7 +111,9 @@ def test_inbox_shows_how_to_answer() -> None:
         "run": "r",
     }
     failed = {"channel": "email", "to": "ada@example.org", "status": "failed", "error": "no such host\x1b[2J"}
-    approval = wait | {"kind": "approval", "link": "http://h/resume/t", "notifications": [failed]}
+    pending = {"channel": "email", "to": "ada@example.org", "status": "pending", "reminder": True}
+    pending["due_at_ms"] = 7_201_000 + 60_000
+    approval = wait | {"kind": "approval", "link": "http://h/resume/t", "notifications": [failed, pending]}
     approval |= {"opened_at_ms": 1_000, "expires_at_ms": 7_201_000 + 120_000}
     signal = wait | {"kind": "signal", "actions": [], "name": "paid", "correlation": "o-1", "age_s": 5, "key": "go"}
     assert [click.unstyle(line) for line in inbox_lines([approval, signal])] == [
@@ -116,6 +121,7 @@ def test_inbox_shows_how_to_answer() -> None:
         "2 h ago  approval  w         ask@review#1  Boss: OK?  [yes, no]  expires in 2 min",
         "    http://h/resume/t",
         "    email to ada@example.org: no such host [2J",
+        "    reminder by email to ada@example.org in 60 s",
         "5 s ago  signal    w         go            Boss: OK?",
         "    weft signal r paid --correlation o-1",
     ]
