@@ -1,4 +1,4 @@
-"""Kept runs, and backtests: a document played against recorded runs."""
+"""Kept runs, and backtests: recorded runs, replayed with a document."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ async def kept(call: Call, name: str) -> KeptRuns:
 @route(
     "POST",
     "/api/workflows/{name}/backtest",
-    "Play a document against recorded runs",
+    "Replay recorded runs with a document",
     tag="workflows",
     needs="editor",
     audit=False,

@@ -35,7 +35,7 @@ SECTIONS = {
         workflows.activate       Make VERSION of NAME the active one.
         workflows.rename         Show TITLE in place of the name of a workflow.
         promote.promote          Copy a version of NAME to another server.
-        backtests.backtest       Play a workflow against recorded runs of NAME, and show what would differ.
+        backtests.backtest       Replay recorded runs of NAME with a workflow, and show what would differ.
         backtests.keep           Keep RUN as a test: no age deletes it.
         backtests.kept           List the runs of NAME that are kept as tests.
         connectors.connector     Connectors: services that workflows reach by HTTP.

@@ -46,10 +46,10 @@ def evaluates(command: Any) -> Any:
         click.option(
             "--score", type=click.Choice(["same", "contains", "regex", "judge"]), help="How results are scored."
         ),
-        click.option("--dataset", help="Play the rows of this CSV file instead of recorded runs."),
+        click.option("--dataset", help="Rows of this CSV file instead of recorded runs."),
         click.option("--budget", type=click.FloatRange(0), help="US dollars that --call-models may cost."),
         click.option("--call-models", is_flag=True, help="Call models that are asked for something else."),
-        click.option("--model", "models", multiple=True, help="Play with this model in all blocks. Can be repeated."),
+        click.option("--model", "models", multiple=True, help="Replay with this model in all blocks. Can be repeated."),
     ):
         command = option(command)
     return command
@@ -60,17 +60,17 @@ def evaluates(command: Any) -> Any:
 @click.option("--last", type=click.IntRange(1, LAST_MAX), help=f"The last N runs that have ended. Default: {50}.")
 @click.option("--kept", is_flag=True, help="The runs that are kept as tests.")
 @click.option(
-    "--version", "versions", type=click.IntRange(1), multiple=True, help="Play this version. Can be repeated."
+    "--version", "versions", type=click.IntRange(1), multiple=True, help="Replay with this version. Can be repeated."
 )
-@click.option("--draft", is_flag=True, help="Play the draft of NAME that was changed last.")
-@click.option("--file", help="Play the workflow in this file (- for stdin).")
+@click.option("--draft", is_flag=True, help="Replay with the draft of NAME that was changed last.")
+@click.option("--file", help="Replay with the workflow in this file (- for stdin).")
 @evaluates
 @with_json
 def backtest(url: str, /, name: str, as_json: bool, **given: Any) -> int:
-    """Play a workflow against recorded runs of NAME, and show what would differ.
+    """Replay recorded runs of NAME with a workflow, and show what would differ.
 
     Nothing outside is called, but models with --call-models. Exit code 0: all runs do the same, or have --min-score;
-    1: one differs, or cannot be played. Several versions and models are shown side by side.
+    1: one differs, or cannot be replayed. Several versions and models are shown side by side.
     """
     documents: list[tuple[str, dict[str, Any]]] = [(f"version {each}", {"version": each}) for each in given["versions"]]
     if given["draft"]:

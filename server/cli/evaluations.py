@@ -63,7 +63,7 @@ def read_rows(path: str) -> list[dict[str, Any]]:
         ) from None
     if not 0 < len(listed) <= ROWS_MAX:
         raise Refused(
-            f"{path} has {counted(len(listed), 'row')} below the line of names.", f"1 to {ROWS_MAX:,} are played."
+            f"{path} has {counted(len(listed), 'row')} below the line of names.", f"A file has 1 to {ROWS_MAX:,} rows."
         )
     return [_row(path, number, cells) for number, cells in enumerate(listed, 2)]
 

@@ -1,4 +1,4 @@
-"""A workflow that is its own test: a run is kept, the draft is played against it while one edits, and publishing shows
+"""A workflow that is its own test: a run is kept, it is replayed with the draft while one edits, and publishing shows
 which runs would have gone another way."""
 
 from __future__ import annotations

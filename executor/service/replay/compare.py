@@ -1,4 +1,4 @@
-"""A played run beside its recording: what is the same in each block and in the whole, and the first differences."""
+"""A replayed run beside its recording: what is the same in each block and in the whole, and the first differences."""
 
 from __future__ import annotations
 

@@ -91,7 +91,7 @@ def with_model(document: Any, model: str) -> Any:
         if isinstance(block, Mapping) and block.get("type") in MODELS and "model" in (block.get("params") or {})
     }
     if not changed:
-        hint = "leave out the model, or play a document that has an agent, an evaluator or a model router"
+        hint = "leave out the model, or name a document that has an agent, an evaluator or a model router"
         raise BadRequest(f"no block asks a model that could be {model}", code="model_unused", hint=hint)
     return {**document, "blocks": {**blocks, **changed}}
 

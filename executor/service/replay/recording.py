@@ -32,7 +32,7 @@ BYTES_MAX: Final = 32 * 1024 * 1024  # of outputs and inputs
 
 
 class NotPlayed(Exception):
-    """The run cannot be played; the text is why."""
+    """The run cannot be replayed; the text is why."""
 
 
 class Inputs:

@@ -1,4 +1,4 @@
-"""Runs that are kept as tests, and documents played against recorded runs; `engine.backtests`."""
+"""Runs that are kept as tests, and recorded runs replayed with a document; `engine.backtests`."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ class Backtests(Topic):
         before: str | None = None,
         evaluation: Evaluation | None = None,
     ) -> Backtest:
-        """Play a document, by default the active version, against runs of the workflow that have ended, the newest
+        """Replay runs of the workflow that have ended with a document, by default the active version, the newest
         first: those that are kept, or the last ones, after run `before`; or on rows. Nothing outside is called but
         models, if they may be. Raises NotFound, CompileError, BadRequest."""
         wanted = without_pins(await self._document(workflow, document, draft, version))
@@ -216,7 +216,7 @@ def _of_data(given: DataRow, number: int, workflow: str, now_ms: int) -> tuple[R
 
 
 class _Player:
-    """One document, played against runs one after the other. What their plans share is made once."""
+    """One document, with which runs are replayed one after the other. What their plans share is made once."""
 
     def __init__(self, parts: Parts, document: Any, budget: Budget | None) -> None:
         self._parts = parts
@@ -238,8 +238,8 @@ class _Player:
             reason = error.message
         except BadRequest:
             raise
-        except Exception:  # a bug of ours, or of a block: the other runs can be played
-            log.exception("run %s could not be played", row.id)
+        except Exception:  # a bug of ours, or of a block: the other runs can be replayed
+            log.exception("run %s could not be replayed", row.id)
             reason = "its replay failed, and the log of the server has the error"
         head = row.id, row.workflow, row.version, row.created_at_ms, row.status
         return RunReplay(*head, "not_replayed", reason), None

@@ -509,7 +509,7 @@ export interface Operations {
     body: undefined
     answer: KeptRuns
   }
-  /** Play a document against recorded runs. */
+  /** Replay recorded runs with a document. */
   'POST /api/workflows/{name}/backtest': {
     path: { name: string }
     query: Record<never, never>

@@ -1,4 +1,4 @@
-// Below each block: how it does in the runs that are kept as tests, played with the draft as it is.
+// Below each block: how it does in the runs that are kept as tests, replayed with the draft as it is.
 
 import { ViewportPortal } from '@xyflow/react'
 import { useEffect, type ReactElement } from 'react'

@@ -1,4 +1,4 @@
-// Runs that are kept as tests, and documents played against recorded runs. Nothing outside is called by that, but models if one asks
+// Runs that are kept as tests, and recorded runs replayed with a document. Nothing outside is called by that, but models if one asks
 // for it.
 
 import * as is from '../api/checks'

@@ -1,5 +1,5 @@
-// While a draft is edited it is played against the runs that are kept as tests. It waits for a pause, an edit ends what is under way,
-// and what cannot be played (errors, no connection) shows nothing.
+// While a draft is edited the runs that are kept as tests are replayed with it. It waits for a pause, an edit ends what is under way,
+// and what cannot be replayed (errors, no connection) shows nothing.
 
 import { createStore } from 'zustand/vanilla'
 import type { RunReplay } from '../api/schemas'
@@ -9,7 +9,7 @@ import { docStore } from './doc'
 const AFTER_MS = 1200
 
 interface BacktestState {
-  /** The runs, played with the document as it is now, or was until the last edit. */
+  /** The runs, replayed with the document as it is now, or was until the last edit. */
   runs: readonly RunReplay[]
   /** An edit came after `runs`. */
   old: boolean

@@ -119,7 +119,7 @@ export default function EvaluateDialog(): ReactElement {
         <EvaluateTable played={played} rows={rows} busy={under !== null} />
       ) : under ? (
         <p className="evaluate__none" role="status">
-          Playing the first row
+          Replaying the first row
         </p>
       ) : error === null && last.current ? (
         <p className="evaluate__none">

@@ -16,8 +16,8 @@ const WORDS: Readonly<Record<RunReplay['result'], string>> = {
   other_way: 'another way',
   would_call: 'would call',
   failed: 'fails',
-  not_replayed: 'not played',
-  played: 'played',
+  not_replayed: 'not replayed',
+  played: 'ended',
   not_called: 'not called',
 }
 

@@ -9,7 +9,7 @@ const PIN = 'pin.'
 export function rowsOf(text: string): DataRow[] {
   const [names, ...lines] = cellsOf(text.replace(/^\uFEFF/, ''))
   if (!names || !lines.length) throw new Error('The file has no rows below the line of names.')
-  if (lines.length > ROWS_MAX) throw new Error(`The file has ${lines.length} rows, and ${ROWS_MAX} are played at most.`)
+  if (lines.length > ROWS_MAX) throw new Error(`The file has ${lines.length} rows, and ${ROWS_MAX} is the most.`)
   return lines.map((cells, i) => {
     if (cells.length > names.length) throw new Error(`Row ${i + 2} has more cells than the first line.`)
     const values: Record<string, Json> = {}

@@ -1,4 +1,4 @@
-// The second half of the dialog for publishing: recorded runs, played with the draft. Which of them would have gone another way?
+// The second half of the dialog for publishing: recorded runs, replayed with the draft. Which of them would have gone another way?
 
 import { useEffect, useState, type ReactElement } from 'react'
 import { useStore } from 'zustand'
@@ -31,8 +31,8 @@ const WORDS: Readonly<Record<Result, [word: string, end: string, icon: IconName]
   would_call: ['would call', '', 'email'],
   changed: ['other values', 'has other values', 'edit'],
   failed: ['would fail', 'would fail', 'warning'],
-  not_replayed: ['not played', '', 'help'],
-  played: ['played', '', 'succeeded'],
+  not_replayed: ['not replayed', '', 'help'],
+  played: ['ended', '', 'succeeded'],
   not_called: ['not called', '', 'help'],
 }
 
@@ -53,7 +53,7 @@ export default function PublishReplay({
 }: {
   name: string
   doc: Document
-  /** The runs that are played until others are chosen. */
+  /** The runs that are replayed until others are chosen. */
   first?: Which
 }): ReactElement {
   const [which, setWhich] = useState(first)
@@ -75,7 +75,7 @@ export default function PublishReplay({
     }
   }
   return (
-    <section className="replay" aria-label="Recorded runs, played" aria-busy={!done} data-testid="replay">
+    <section className="replay" aria-label="Recorded runs, replayed" aria-busy={!done} data-testid="replay">
       <header>
         <h3>{titleOf(which, done ? runs.length : total || Number(which))}</h3>
         <span className="replay__note">
@@ -98,7 +98,7 @@ export default function PublishReplay({
       </header>
       {error !== null ? (
         <p className="replay__none" role="alert">
-          The runs could not be played: {error} <Button onClick={() => setTurn(turn + 1)}>Try again</Button>
+          The runs could not be replayed: {error} <Button onClick={() => setTurn(turn + 1)}>Try again</Button>
         </p>
       ) : done && !runs.length ? (
         <p className="replay__none">
@@ -157,8 +157,8 @@ export default function PublishReplay({
 }
 
 function titleOf(which: Which, runs: number): string {
-  if (which === 'kept') return 'Runs kept as tests, played'
-  return runs === 1 ? 'The last run, played' : `The last ${runs || ''} runs, played`.replace('  ', ' ')
+  if (which === 'kept') return 'Runs kept as tests, replayed'
+  return runs === 1 ? 'The last run, replayed' : `The last ${runs || ''} runs, replayed`.replace('  ', ' ')
 }
 
 function Row({

@@ -1,4 +1,4 @@
-// The runs that are kept as tests of the open draft, played with it.
+// The runs that are kept as tests of the open draft, replayed with it.
 
 import type { ReactElement } from 'react'
 import { useStore } from 'zustand'
@@ -17,7 +17,7 @@ export default function TestsDialog(): ReactElement {
       className="publish"
       open
       onClose={() => uiStore.setState({ overlay: null })}
-      aside={<span className="publish__since">After each change the draft is played against these runs.</span>}
+      aside={<span className="publish__since">After each change these runs are replayed with the draft.</span>}
     >
       <PublishReplay name={name} doc={doc} first="kept" />
     </Dialog>
