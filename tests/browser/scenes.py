@@ -17,11 +17,43 @@ THOUGHT = (
 )
 
 
+DESK = "You refund late orders of Tidewater. Look it up first. Refund the whole order."
+REFUNDED: list[dict[str, Any]] = [
+    {
+        "when": {"system": "You refund late", "tool": ""},
+        "text": "I look up order 1042 first.",
+        "calls": [{"name": "find_order", "arguments": {"number": "1042"}}],
+    },
+    {
+        "when": {"system": "Refund the shipping", "tool": "find_order"},
+        "text": "It is a day late. Only its shipping is paid back.",
+        "calls": [{"name": "refund", "arguments": {"number": "1042", "amount": 20}}],
+    },
+    {
+        "when": {"system": "Refund the whole", "tool": "find_order"},
+        "text": "It is a day late. All of it is paid back.",
+        "calls": [{"name": "refund", "arguments": {"number": "1042", "amount": 84}}],
+    },
+    {
+        "when": {"system": "Refund the shipping", "tool": "refund"},
+        "output": {
+            "refund": 20,
+            "answer": "I am sorry. Your parcel is a day late, so the 20 EUR of shipping go back to you.",
+        },
+    },
+    {
+        "when": {"system": "Refund the whole", "tool": "refund"},
+        "output": {"refund": 84, "answer": "I am sorry. Your 84 EUR are on the way back to you."},
+    },
+]
+
+
 def script(folder: Path) -> Path:
-    """The script of `slow`, and before it an agent of Tidewater that is long in its second turn."""
+    """The script of `slow`, and before it two agents of Tidewater: one is long in its second turn, one refunds."""
     path = slow(folder)
     found = json.loads(path.read_bytes())
-    found["rules"][:0] = [
+    usage = {"input_tokens": 320, "output_tokens": 54}
+    found["rules"][:0] = [{**rule, "usage": usage} for rule in REFUNDED] + [
         {
             "when": {"system": "Tidewater", "offers": "find_order", "round": 0},
             "text": "I look up order 1042 first.",
@@ -228,6 +260,56 @@ def support() -> dict[str, Any]:
     ]
     return {**document(blocks, edges), "name": "support-desk"}
 
+
+REFUNDS = {
+    **document(
+        {
+            "support": {
+                "type": "agent",
+                "name": "Support",
+                "at": [288, 0],
+                "params": {
+                    "model": "dev:support",
+                    "system": DESK,
+                    "prompt": "Where is my order 1042?",
+                    "tools": [
+                        tool("find_order", FIND_PARAMS, NUMBER),
+                        tool("refund", REFUND_PARAMS, {**NUMBER, "amount": {"type": "number"}}),
+                    ],
+                    "output_schema": {
+                        "type": "object",
+                        "properties": {"refund": {"type": "number"}, "answer": {"type": "string"}},
+                        "required": ["refund", "answer"],
+                    },
+                },
+            },
+            "above": {
+                "type": "condition",
+                "name": "Refund above 50?",
+                "at": [752, 32],
+                "params": {"cases": [{"id": "yes", "when": "<support.content.refund> > 50"}, {"id": "no"}]},
+            },
+            "ask": {
+                "type": "approval",
+                "name": "Ask the manager",
+                "at": [1040, -64],
+                "params": {"title": "Pay <support.content.refund> EUR back?"},
+            },
+            "pay": {
+                "type": "http",
+                "name": "Pay back",
+                "at": [1360, 48],
+                "params": {
+                    "url": "${WEFT_BASE_URL}/demo/echo?amount=<support.content.refund>",
+                    "method": "POST",
+                    "idempotency_header": "Idempotency-Key",
+                },
+            },
+        },
+        [("start", "support"), ("support", "above"), ("above", "yes", "ask"), ("above", "no", "pay"), ("ask", "pay")],
+    ),
+    "name": "refund-desk",
+}
 
 INVOICES = {
     **document(

@@ -2,7 +2,7 @@
 
 python -m tests.browser.screenshots [STATE ...]
 
-writes docs/img: sixteen states (or those that are named), light and dark, 1440, 1024 and 390 pixels wide, and the
+writes docs/img: seventeen states (or those that are named), light and dark, 1440, 1024 and 390 pixels wide, and the
 moving picture of the README (`film`).
 """
 
@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
+import httpx
 from playwright.sync_api import Browser, Page, ViewportSize, expect, sync_playwright
 from playwright.sync_api import Error as PlaywrightError
 
@@ -27,6 +28,8 @@ from tests.browser.editor import PAGE_S, Api, Editor
 from tests.browser.get_chromium import find
 from tests.browser.test_agent import dev_model
 from tests.browser.test_agent_sheet import AGENT
+from tests.browser.test_connecting import TOKEN, played
+from tests.browser.test_rewind import turn_two
 from tests.support.server import SyncServerProcess
 
 ROOT = Path(__file__).parents[2]
@@ -52,11 +55,13 @@ class World(NamedTuple):
     agent: str
     asked: str
     failed: str
+    refunded: str
     chat: str
     question: str
 
 
-def build(api: Api, empty: Api) -> World:
+def build(api: Api, empty: Api, services: str) -> World:
+    """`services`: `host:port` of those that connections are for."""
     for name in ("expense-approval", "parallel-fanout", "review-loop", "nested", "error-handling"):
         api.post("/api/workflows", {"document": example(name)})
     api.post("/api/workflows", {"document": scenes.CHAT})
@@ -76,9 +81,16 @@ def build(api: Api, empty: Api) -> World:
     api.run({**example("error-handling"), "name": "error-handling"}, wait_s=20)
     [failed, *_] = [run["id"] for run in api.get("/api/runs", status="failed", workflow="invoice-reader")["runs"]]
     agent = api.run({**AGENT, "name": "support-desk"}, wait_s=20)
+    refunded = api.run(scenes.REFUNDS, wait_s=20)
+    [wait] = api.waits(refunded)
+    api.post(f"/api/runs/{refunded}/waits/{wait['id']}", {"action": "approve", "fields": {}})
+    api.until(refunded, "succeeded")
+    for name, secret in (("team-chat", TOKEN), ("warehouse", "one that may only read"), ("shop-mail", TOKEN)):
+        spec = {"kind": "bearer", "hosts": [f"http://{services}"], "check_url": f"http://{services}/me"}
+        httpx.put(f"{api.url}/api/connections/{name}", json={**spec, "secret": secret}).raise_for_status()
     [wait] = api.waits(asked)
     chat = urlsplit(api.get("/api/webhooks/chat:tea-shop:chat")["url"]).path
-    return World(api, empty, agent, asked, failed, chat, urlsplit(wait["link"]).path)
+    return World(api, empty, agent, asked, failed, refunded, chat, urlsplit(wait["link"]).path)
 
 
 def home(editor: Editor, world: World) -> None:
@@ -138,9 +150,22 @@ def publish(editor: Editor, world: World) -> None:
     expect(editor.at("publish-dialog")).to_be_visible()
 
 
+def rewind(editor: Editor, world: World) -> None:
+    seq = next(e["seq"] for e in reversed(world.api.events(world.refunded)) if e["type"] == "step.started")
+    editor.open_run(world.refunded, f"?seq={seq}&rewind=1")
+    turn_two(editor)
+    words = editor.at("rewind-turn").get_by_label("Instructions")
+    words.fill(words.input_value().replace("the whole order", "the shipping only"))
+    editor.at("rewind-continue").click()
+    expect(editor.at("futures")).to_be_visible()
+    expect(editor.at("both-turns")).to_contain_text("shipping")
+
+
 def settings(editor: Editor, world: World) -> None:
-    editor.page.goto("/settings")
-    editor.page.get_by_role("heading").first.wait_for()
+    editor.page.goto("/settings?page=connections")
+    for name in ("team-chat", "warehouse"):
+        editor.at(f"test-{name}").click()
+        expect(editor.at(f"connection-{name}").locator(".teststeps")).to_be_visible()
 
 
 def runs(editor: Editor, world: World) -> None:
@@ -200,6 +225,7 @@ STATES: tuple[Callable[[Editor, World], None], ...] = (
     running,
     step_sheet,
     agent_sheet,
+    rewind,
     loom,
     publish,
     settings,
@@ -254,13 +280,15 @@ def main(names: list[str]) -> None:
         tempfile.TemporaryDirectory() as folder,
         tempfile.TemporaryDirectory() as other,
         dev_model(scenes.script(Path(other))) as model,
+        played() as services,
         sync_playwright() as playwright,
     ):
-        servers = [SyncServerProcess(Path(each), {"WEFT_MODEL_DEV": model}) for each in (folder, other)]
+        environ = {"WEFT_MODEL_DEV": model, "WEFT_ALLOW_PRIVATE": services}
+        servers = [SyncServerProcess(Path(each), environ) for each in (folder, other)]
         browser = playwright.chromium.launch(executable_path=found.path, headless=True, args=list(FLAGS), env=env)
         try:
             encoder = browser.new_page()
-            world = build(*(Api(server.url) for server in servers))
+            world = build(*(Api(server.url) for server in servers), services)
             for state in STATES:
                 if not names or state.__name__.replace("_", "-") in names:
                     take(browser, world, state, encoder)

@@ -122,6 +122,11 @@ def sees_both_futures(editor: Editor, run: str, other: str) -> None:
     expect(editor.block("reply")).not_to_have_attribute("data-future", "before")
     expect(editor.at("before-reply")).to_contain_text("Before")
     expect(editor.at("now-reply")).to_contain_text("Now")
+    editor.select("agent")
+    editor.at("tab-output").click()
+    attempts = editor.at("inspector").locator(".attempt")
+    expect(attempts.first).to_contain_text("Interrupted")
+    expect(attempts.last).to_contain_text("Succeeded")
     paid = [e["data"].get("from_run") for e in editor.api.events(other) if e["type"] == "step.finished"]
     assert paid == [run, run, None, None, None, None]
 

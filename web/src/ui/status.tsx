@@ -5,7 +5,7 @@ import type { BlockStatus, RunFold } from '../run'
 import { Icon, type IconName } from './icons'
 
 export type Tone = 'run' | 'ok' | 'err' | 'wait' | 'quiet'
-type AnyStatus = BlockStatus | RunFold['status'] | 'pending' | 'answered' | 'expired'
+type AnyStatus = BlockStatus | RunFold['status'] | 'interrupted' | 'pending' | 'answered' | 'expired'
 
 const STATUS: Record<AnyStatus, { word: string; tone: Tone; icon: IconName | null }> = {
   idle: { word: 'Not started', tone: 'quiet', icon: null },
@@ -20,6 +20,7 @@ const STATUS: Record<AnyStatus, { word: string; tone: Tone; icon: IconName | nul
   skipped: { word: 'Skipped', tone: 'quiet', icon: 'skipped' },
   cancelled: { word: 'Cancelled', tone: 'quiet', icon: 'cancelled' },
   cancelling: { word: 'Cancelling', tone: 'quiet', icon: 'cancelled' },
+  interrupted: { word: 'Interrupted', tone: 'quiet', icon: 'cancelled' },
   restored: { word: 'Restored', tone: 'ok', icon: 'restored' },
   pending: { word: 'Waiting', tone: 'wait', icon: 'waiting' },
   answered: { word: 'Answered', tone: 'ok', icon: 'succeeded' },

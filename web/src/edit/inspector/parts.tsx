@@ -3,7 +3,7 @@
 import type { ReactElement, ReactNode } from 'react'
 import type { Json } from '../../api/schemas'
 import type { ErrorInfo } from '../../api/types'
-import type { Attempt } from '../../run'
+import { endingOf, type Attempt } from '../../run'
 import { EmptyState } from '../../ui/EmptyState'
 import { Icon } from '../../ui/icons'
 import { Status } from '../../ui/status'
@@ -93,7 +93,7 @@ export function Attempts({
               onClick={() => onShow(each.attempt === last ? null : each.attempt)}
             >
               <span className="mono">{each.attempt}</span>
-              <Status status={each.endedAt === null ? 'running' : each.error ? 'failed' : 'succeeded'} />
+              <Status status={endingOf(each.endedAt !== null, each.error)} />
               <span className="attempt__took mono">
                 {each.endedAt === null ? '' : durationText(each.endedAt - each.startedAt)}
               </span>

@@ -4,11 +4,11 @@ import { useEffect, useState, type KeyboardEvent, type ReactElement } from 'reac
 import { useStore } from 'zustand'
 import type { Json } from '../../api/schemas'
 import type { JsonSchema } from '../../api/types'
-import { shownStatus, type NodeState } from '../../run'
+import { endingOf, shownStatus, type NodeState } from '../../run'
 import { runStore } from '../../state/live'
 import { Icon } from '../../ui/icons'
 import { Link } from '../../ui/navigation'
-import { Status, toneOf } from '../../ui/status'
+import { glyphOf, Status, toneOf, wordOf } from '../../ui/status'
 import { durationText } from '../../ui/time'
 import { ValueTree } from '../../ui/ValueTree'
 import { outputSchema, refName } from '../../refs/scope'
@@ -79,7 +79,13 @@ export function Output({
 const WORDS = { value: 'Value', difference: 'Difference', schema: 'Schema' }
 
 function State({ take }: { take: Take }): ReactElement {
-  const status = take.error ? 'failed' : take.node ? shownStatus(take.node) : take.ended ? 'failed' : 'running'
+  const status = take.error
+    ? endingOf(true, take.error)
+    : take.node
+      ? shownStatus(take.node)
+      : take.ended
+        ? 'failed'
+        : 'running'
   return (
     <p className="takestate">
       <span className="takestate__pill" data-tone={toneOf(status)}>
@@ -147,7 +153,7 @@ function Cards({
       <h4 className="wsheet__label">Attempts</h4>
       <div className="takes" role="radiogroup" aria-label="Attempts" onKeyDown={onKey}>
         {takes.map((take) => {
-          const status = take.error ? 'failed' : take.ended ? 'succeeded' : 'running'
+          const status = endingOf(take.ended, take.error)
           return (
             <button
               key={take.id}
@@ -161,11 +167,11 @@ function Cards({
               onClick={() => onShow(take.id)}
             >
               <span className="take__head" data-tone={toneOf(status)}>
-                <Icon name={status === 'running' ? 'running' : status} size={12} label={status} />
+                <Icon name={glyphOf(status)!} size={12} label={wordOf(status)} />
                 <b>{take.title}</b>
                 <span className="mono">{take.took === null ? '' : durationText(take.took)}</span>
               </span>
-              <span className="take__why">{take.error?.message ?? (take.ended ? 'succeeded' : 'running')}</span>
+              <span className="take__why">{take.error?.message ?? wordOf(status)}</span>
             </button>
           )
         })}

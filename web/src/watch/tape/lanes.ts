@@ -3,7 +3,15 @@
 
 import type { Document } from '../../api/types'
 import { nameOf } from '../../document/document'
-import { isCleanup, shownStatus, type NodeState, type RunFold, type ScopeState, type StepState } from '../../run'
+import {
+  endingOf,
+  isCleanup,
+  shownStatus,
+  type NodeState,
+  type RunFold,
+  type ScopeState,
+  type StepState,
+} from '../../run'
 import { iconOf, type IconName } from '../../ui/icons'
 import { toneOf, type Tone } from '../../ui/status'
 import { STEP_ICONS } from '../../ui/steps'
@@ -150,8 +158,7 @@ function attemptsOf(node: NodeState, name: string): Span[] {
     const to = attempt.to ?? (last ? end : (node.attempts[i + 1]?.from ?? end))
     const label = attempt.attempt > 1 ? `${name}, attempt ${attempt.attempt}` : name
     const whole = { ...spanOf(node, attempt.from, to, label), attempt: attempt.attempt }
-    // An attempt that went with its process has not failed.
-    if (!last || attempt.error) whole.tone = attempt.error?.code === 'attempt_lost' ? 'quiet' : 'err'
+    if (!last || attempt.error) whole.tone = endingOf(true, attempt.error) === 'interrupted' ? 'quiet' : 'err'
     const asked = last && node.wait && node.wait.seq >= attempt.from ? node.wait.seq : null
     if (asked === null) spans.push(whole)
     else spans.push({ ...whole, from: asked, wait: true, tone: 'wait' })

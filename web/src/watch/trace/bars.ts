@@ -2,6 +2,7 @@
 
 import type { WireEvent } from '../../api/types'
 import type { TimeScale } from '../tape/timeScale'
+import { endingOf } from '../../run'
 import { toneOf, type Tone } from '../../ui/status'
 import type { TraceRow } from './rows'
 
@@ -48,7 +49,7 @@ export function segmentsOf(row: TraceRow, scale: TimeScale, now: number): Segmen
       if (wait !== null && wait >= attempt.startedAt) {
         add(attempt.startedAt, wait, isLast ? tone : 'ok')
         add(wait, to, 'wait', true)
-      } else add(attempt.startedAt, to, attempt.error ? 'err' : isLast ? tone : 'err')
+      } else add(attempt.startedAt, to, attempt.error ? toneOf(endingOf(true, attempt.error)) : isLast ? tone : 'err')
       // The pause before the next attempt.
       const next = node.attempts[i + 1]
       if (next) add(to, next.startedAt, 'quiet', true)
