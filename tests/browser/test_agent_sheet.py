@@ -86,6 +86,10 @@ def test_a_talk_is_read_and_its_question_answered_in_place(
         expect(editor.at("agent-tape").get_by_role("button", name="turn 1")).to_be_visible()
         output = editor.api.get(f"/api/runs/{run}")["output"]
         assert [each["arguments"].get("amount") for each in output["tool_calls"]] == [None, 15]
+        sheet = editor.at("agent-sheet")
+        sheet.get_by_role("button", name="Keep as test").click()
+        expect(sheet.get_by_role("button", name="Keep no longer")).to_be_visible()
+        assert [each["run"] for each in editor.api.get("/api/workflows/tested/kept")["kept"]] == [run]
 
 
 def test_a_refusal_has_a_reason_and_the_tape_moves_the_talk(

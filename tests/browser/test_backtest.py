@@ -96,7 +96,7 @@ def test_a_run_of_a_draft_is_kept_looked_at_and_dropped_in_the_editor(editor: Ed
     expect(editor.at("connection")).to_have_text("Succeeded")
     editor.choose("Keep this run as test")
     expect(editor.at("kept-limit")).to_have_text("1 of 1 same")
-    expect(editor.page.get_by_text("The editor plays it after each change").first).to_be_visible()
+    expect(editor.page.get_by_text("The editor replays it after each change").first).to_be_visible()
     editor.select("charge")
     editor.at("field-value").fill("charge all of <start.total>")
     expect(editor.at("kept-charge")).to_have_attribute("data-tone", "thread")

@@ -17,6 +17,7 @@ import { useWidthBelow } from '../../ui/useWidthBelow'
 import { escapePointer } from '../../refs/parse'
 import { Field } from '../../forms/fields/Field'
 import { useFieldScope } from '../../forms/fields/scope'
+import { useKept } from '../../watch/run/useKept'
 import { useNodeDetail } from '../../watch/run/useNodeDetail'
 import type { Mode } from '../inspector/useScope'
 import { AgentTape } from './AgentTape'
@@ -65,6 +66,7 @@ export function AgentSheet({ id, mode, onSettings }: { id: string; mode: Mode; o
             Settings
           </button>
         </span>
+        <KeepRun />
       </Head>
       <Columns titles={COLUMNS} className="agentcolumns">
         {(column) =>
@@ -79,6 +81,15 @@ export function AgentSheet({ id, mode, onSettings }: { id: string; mode: Mode; o
       </Columns>
       {node?.steps.length ? <AgentTape node={node} turns={turns} /> : null}
     </Frame>
+  )
+}
+
+function KeepRun(): ReactElement {
+  const { label, icon, why, onSelect } = useKept()
+  return (
+    <Button {...(icon ? { icon } : {})} why={why} onClick={onSelect}>
+      {label}
+    </Button>
   )
 }
 

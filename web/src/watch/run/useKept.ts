@@ -33,7 +33,7 @@ export async function keepShown(keep = true): Promise<void> {
   try {
     await (keep ? keepRun(id) : dropKept(id))
     playAgain()
-    const then = 'The editor plays it after each change, and shows what would differ.'
+    const then = 'The editor replays it after each change, and shows what would differ.'
     toast(keep ? `Kept as a test of ${meta?.workflow ?? 'its workflow'}. ${then}` : 'The run is kept no longer.', 'ok')
   } catch (error) {
     toast(messageOf(error), 'err')
