@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { emptyFold, fold, shapeOf, type RunFold } from '../src/run'
 import { changeAt, takenOver } from '../src/watch/tape/changes'
-import { lanesOf } from '../src/watch/tape/lanes'
+import { lanesOf, pausesOf, type Span } from '../src/watch/tape/lanes'
 import { Timeline } from '../src/state/keyframes'
 import type { Document, WireEvent } from '../src/api/types'
 import { recorded, RUNS, specs } from './help'
@@ -35,7 +35,7 @@ for (const name of RUNS) {
 function log(rows: [number, string, string | null, string?, object?][]): WireEvent[] {
   return rows.map(([at_ms, type, block, path = '', data = {}], i) => {
     const key = block === null ? null : path ? `${block}@${path}` : block
-    return { run: 'r', seq: i + 1, at_ms, type, node: block, block, path, key, attempt: 1, data } as WireEvent
+    return { run: 'r', seq: i + 1, at_ms, type, node: block, block, path, key, attempt: 1, ...data, data } as WireEvent
   })
 }
 
@@ -83,6 +83,31 @@ test('blocks side by side have lanes of their own, and a folded container shows 
   const fewer = lanesOf(folded(run), run.document, new Set([outer.id]))
   assert.ok(fewer.length < all.length)
   assert.equal(fewer.find((lane) => lane.id === outer.id)!.open, false)
+})
+
+test('the attempts of a block share a lane, and a line joins them', () => {
+  const view = fold(
+    emptyFold(),
+    log([
+      [0, 'run.started', null],
+      [0, 'node.started', 'a'],
+      [1, 'node.failed', 'a', '', { error: { code: 'http_status', message: '' } }],
+      [1, 'retry.scheduled', 'a', '', { error: { code: 'http_status', message: '' }, due_ms: 9 }],
+      [2, 'node.started', 'b'],
+      [3, 'node.succeeded', 'b'],
+      [9, 'node.started', 'a', '', { attempt: 2 }],
+      [10, 'node.succeeded', 'a', '', { attempt: 2 }],
+    ]),
+  )
+  const lanes = lanesOf(view, doc, ALL)
+  assert.deepEqual(
+    lanes.map((lane) => lane.spans.map((span) => `${span.node.block}${span.attempt}`)),
+    [['a1', 'a2'], ['b1']],
+  )
+  const [[before, next], ...more] = pausesOf(lanes[0]!.spans) as [[Span, Span], ...unknown[]]
+  assert.deepEqual([before.tone, before.attempt, next.tone, next.attempt], ['err', 1, 'ok', 2])
+  assert.ok(before.to! < next.from)
+  assert.deepEqual([more.length, pausesOf(lanes[1]!.spans).length], [0, 0])
 })
 
 test('a recovery is a tear: what was finished and what was under way is counted before it', () => {

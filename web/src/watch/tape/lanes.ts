@@ -179,14 +179,34 @@ function stepSpan(node: NodeState, step: StepState, label: string): Span {
   return { from: step.from, to, label, tone, wait, whole: false, node, step, attempt: step.attempt }
 }
 
+/** Spans in as many rows as it takes that none lies above another. The attempts of a block have one row, with their pauses. */
 export function pack(spans: readonly Span[]): Span[][] {
+  const groups = new Map<NodeState | StepState, Span[]>()
+  for (const span of [...spans].sort((a, b) => a.from - b.from)) {
+    const attempts = groups.get(span.step ?? span.node)
+    if (attempts) attempts.push(span)
+    else groups.set(span.step ?? span.node, [span])
+  }
   const rows: Span[][] = []
   const ends: number[] = []
-  for (const span of [...spans].sort((a, b) => a.from - b.from)) {
-    let row = ends.findIndex((end) => end <= span.from)
+  for (const group of groups.values()) {
+    const [first, last] = [group[0]!, group.at(-1)!]
+    let row = ends.findIndex((end) => end <= first.from)
     if (row < 0) row = rows.push([]) - 1
-    rows[row]!.push(span)
-    ends[row] = Math.max(span.to ?? Infinity, span.from)
+    rows[row]!.push(...group)
+    ends[row] = Math.max(last.to ?? Infinity, last.from)
   }
   return rows.length ? rows : [[]]
+}
+
+/** The pauses between the attempts of each block: the attempt that failed, and the next one. */
+export function pausesOf(spans: readonly Span[]): [before: Span, next: Span][] {
+  const last = new Map<NodeState, Span>()
+  const found: [Span, Span][] = []
+  for (const span of spans) {
+    const before = span.step ? undefined : last.get(span.node)
+    if (before && before.to !== null && span.attempt > before.attempt) found.push([before, span])
+    if (!span.step) last.set(span.node, span)
+  }
+  return found
 }

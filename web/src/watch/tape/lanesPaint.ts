@@ -7,7 +7,7 @@ import { glyph, type IconName } from '../../ui/icons'
 import { durationText, exactTime, timeOfDay } from '../../ui/time'
 import { BREAK_AT } from '../trace/bars'
 import { toneOfEvent } from '../events/describe'
-import type { Lane, Span } from './lanes'
+import { pausesOf, type Lane, type Span } from './lanes'
 import { xOf, type TapeLayout } from './layout'
 import { AXIS_H, LANE_H } from './sizes'
 import { firstFrom, type Colours } from './paint'
@@ -73,6 +73,7 @@ export function paintLanes(ctx: CanvasRenderingContext2D, p: LanesPicture, c: Co
     for (let at = first; at < last; at++) ground(ctx, p, at, yOf(at), c)
     clipped(ctx, p.gutter, AXIS_H, p.width - p.gutter, p.height - AXIS_H, () => {
       for (let at = first; at < last; at++) {
+        pauses(ctx, p, p.lanes[at]!.spans, yOf(at) + LANE_H / 2, c)
         for (const each of p.lanes[at]!.spans) span(ctx, p, each, yOf(at) + (LANE_H - SPAN_H) / 2, c)
       }
       later(ctx, p, c)
@@ -174,6 +175,18 @@ function span(ctx: CanvasRenderingContext2D, p: LanesPicture, each: Span, y: num
   ctx.textAlign = 'left'
   ctx.fillStyle = c.ink
   ctx.fillText(fitted(ctx, textOf(p, each), room - 10), from + 6, y + SPAN_H / 2 + 0.5)
+}
+
+/** A line from each failed attempt to the next one of its block. */
+function pauses(ctx: CanvasRenderingContext2D, p: LanesPicture, spans: readonly Span[], y: number, c: Colours): void {
+  for (const [before, next] of pausesOf(spans)) {
+    const [left, width] = boxOf(p, before)
+    const from = Math.max(p.gutter, left + width)
+    const to = Math.min(p.width, boxOf(p, next)[0])
+    ctx.fillStyle = c[before.tone]
+    // Dots, as many as can be seen: a dashed stroke of millions of pixels is not drawn.
+    for (let x = from + 2; x < to - 1; x += 4) ctx.fillRect(x, Math.round(y), 2, 1)
+  }
 }
 
 function textOf(p: LanesPicture, each: Span): string {
