@@ -340,3 +340,17 @@ def test_two_runs_are_compared_on_one_tape_and_shared_by_link_and_picture(editor
         editor.page.get_by_role("button", name="Save as a picture").click()
     waiting.value.save_as(file)
     assert file.read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_phone_has_two_rows_of_controls_and_a_menu(editor: Editor, contexts: Contexts) -> None:
+    run = editor.api.run(refund(), {"n": 84}, wait_s=20)
+    phone = contexts(viewport={"width": 390, "height": 844}, has_touch=True).page()
+    phone.goto(f"/runs/{run}")
+    controls = phone.locator(".drawer__head").get_by_role("button")
+    expect(phone.get_by_role("button", name="Next event")).to_be_visible()
+    boxes = [box for each in controls.all() if (box := each.bounding_box()) is not None]
+    assert len(boxes) == 7 and len({round(box["y"]) for box in boxes}) == 2
+    assert all(box["height"] >= 44 and box["width"] >= 44 and box["x"] + box["width"] <= 390 for box in boxes)
+    phone.get_by_role("group", name="Playback").get_by_role("button", name="More").click()
+    phone.get_by_role("menuitem", name="Fork from here").click()
+    expect(phone.get_by_role("dialog")).to_contain_text("Fork")
