@@ -66,8 +66,7 @@ function shared(ctx: CanvasRenderingContext2D, p: FuturesPicture, y: number, c: 
   ctx.fillStyle = c.ink2
   ctx.fillText(f.now.split === 1 ? '1 event' : `${f.now.split} events`, 14, y + 16)
   twist(ctx, LEFT, f.splitX, y, c)
-  for (const [row, spans] of f.shared.entries())
-    for (const each of spans) span(ctx, f.now, each, y + 14 + row * ROW, c.ink2, c)
+  rows(ctx, f.now, f.shared, y + 14, f.splitX, c.ink2, c)
 }
 
 /** Two threads over and under each other, the upper one drawn last. */
@@ -131,14 +130,41 @@ function future(
   ctx.lineWidth = 4
   ctx.strokeText(name, left, y - 12)
   ctx.fillText(name, left, y - 12)
-  for (const [row, spans] of thread.rows.entries())
-    for (const each of spans) span(ctx, thread, each, y + 10 + row * ROW, colour, c)
+  rows(ctx, thread, thread.rows, y + 10, f.width, colour, c)
 }
 
-function span(ctx: CanvasRenderingContext2D, thread: Thread, each: Span, y: number, colour: string, c: Colours): void {
+function rows(
+  ctx: CanvasRenderingContext2D,
+  thread: Thread,
+  rows: readonly (readonly Span[])[],
+  y: number,
+  end: number,
+  colour: string,
+  c: Colours,
+): void {
+  for (const [row, spans] of rows.entries())
+    for (const [i, each] of spans.entries()) {
+      const next = spans[i + 1]
+      span(ctx, thread, each, y + row * ROW, next ? thread.xs[next.from - 1]! : end, colour, c)
+    }
+}
+
+function span(
+  ctx: CanvasRenderingContext2D,
+  thread: Thread,
+  each: Span,
+  y: number,
+  free: number,
+  colour: string,
+  c: Colours,
+): void {
+  const [a, b] = [thread.log[each.from - 1], each.to === null ? null : thread.log[each.to - 1]]
+  const text = each.wait && a && b ? `${each.label}, ${durationText(b.at_ms - a.at_ms)}` : each.label
   const x = thread.xs[each.from - 1]!
   const end = each.to === null ? thread.end : thread.xs[each.to - 1]!
-  const width = Math.max(4, end - x)
+  ctx.font = `12px ${c.words}`
+  // As wide as its label, where the row has room for that.
+  const width = Math.max(4, end - x, Math.min(ctx.measureText(text).width + 12, free - x - 4))
   const alpha = ctx.globalAlpha
   ctx.beginPath()
   ctx.roundRect(x + 0.5, y + 0.5, width - 1, SPAN_H - 1, Math.min(3, width / 2))
@@ -153,11 +179,8 @@ function span(ctx: CanvasRenderingContext2D, thread: Thread, each: Span, y: numb
   ctx.stroke()
   ctx.setLineDash([])
   if (width < 28) return
-  ctx.font = `12px ${c.words}`
   ctx.textAlign = 'left'
   ctx.fillStyle = c.ink
-  const [a, b] = [thread.log[each.from - 1], each.to === null ? null : thread.log[each.to - 1]]
-  const text = each.wait && a && b ? `${each.label}, ${durationText(b.at_ms - a.at_ms)}` : each.label
   ctx.save()
   ctx.beginPath()
   ctx.rect(x, y, width - 4, SPAN_H)
