@@ -187,9 +187,10 @@ function drawMarks(
   context.globalAlpha = 1
 }
 
-const LABEL = { height: 18, pad: 6, font: 11, least: 48 }
+const LABEL = { height: 18, pad: 6, font: 11, least: 48, most: 160 }
 
-/** The names of containers, 11 px on the screen at any zoom, on small labels that do not lie over each other. */
+/** The names of containers, 11 px on the screen at any zoom, on small labels that do not lie over each other. A name is cut to its
+ * container where the next one needs the room. */
 function drawLabels(context: CanvasRenderingContext2D, { containers }: Picture, frame: Frame): void {
   const [tx, ty, zoom] = frame.transform
   const { scale, colours } = frame
@@ -202,9 +203,11 @@ function drawLabels(context: CanvasRenderingContext2D, { containers }: Picture, 
     const [left, top, room] = [tx + x * zoom + 4, ty + y * zoom - LABEL.height / 2, w * zoom - 8]
     if (room < LABEL.least || left > frame.width || top > frame.height || left + room < 0 || top < -LABEL.height)
       continue
-    const wide = Math.min(room, context.measureText(name).width + 2 * LABEL.pad)
-    if (labels.some((each) => left < each.x + each.w && each.x < left + wide && Math.abs(each.y - top) < LABEL.height))
-      continue
+    const whole = Math.min(LABEL.most, context.measureText(name).width + 2 * LABEL.pad)
+    const isFree = (wide: number): boolean =>
+      !labels.some((each) => left < each.x + each.w && each.x < left + wide && Math.abs(each.y - top) < LABEL.height)
+    const wide = [whole, Math.min(room, whole)].find(isFree)
+    if (wide === undefined) continue
     labels.push({ x: left, y: top, w: wide })
     const label = new Path2D()
     label.roundRect(left, top, wide, LABEL.height, 4)
