@@ -14,6 +14,7 @@ from starlette.responses import RedirectResponse, Response
 from executor.errors import AnswerInvalid, Conflict, InputInvalid, NotFound, WeftError
 from executor.kernel.journal.codec import data_of
 from executor.kernel.store.run_rows import Record
+from executor.service.topics.chat_tools import ToolCalls
 from executor.service.topics.chats import PERSON, ChatTurn, ChatView, new_conversation, streamed
 from server.http.errors import CrossSite, UnsupportedMedia
 from server.http.request import decode_form, read_bytes
@@ -28,11 +29,12 @@ from server.ui import Extras
 
 
 class ChatFrames:
-    """Encodes frames for `EventStream`. `shown` is the set of blocks whose text is sent."""
+    """Encodes frames for `EventStream`. `shown` is the set of agents whose text and tools are sent."""
 
     def __init__(self, shown: frozenset[str]) -> None:
         self._shown = shown
         self._waits: set[tuple[str | None, str, int]] = set()
+        self._calls = ToolCalls(shown)
 
     def records(self, records: list[Record]) -> Iterator[bytes]:
         for record in records:
@@ -47,6 +49,8 @@ class ChatFrames:
                 yield _frame("working", {})
             elif record.type == "run.finished":
                 yield _frame("end", {})
+            elif (tool := self._calls.apply(record)) is not None:
+                yield _frame("tool", {"name": tool.name, "state": tool.state, **pages.tool_words(tool)})
 
     def texts(self, texts: dict[str, str]) -> bytes:
         return b"".join(_frame("text", {"text": text}) for key, text in texts.items() if key in self._shown)
@@ -123,8 +127,8 @@ async def send(call: Call, name: str, token: str, conversation: str) -> Response
 
 @route.page("GET", f"{_ONE}/{{n}}/events", "The answer while it is written", media=("text/event-stream",))
 async def stream(call: Call, name: str, token: str, conversation: str, n: str) -> Response:
-    """The text and the open questions of one message, until its run has ended. Nothing else of the run is sent to
-    visitors."""
+    """The text of one message, the names of the tools that its agent calls, and the open questions, until its run has
+    ended. Nothing else of the run is sent to visitors."""
     if is_cross_site(call.request.headers):
         raise CrossSite()
     await call.follow_link(call.engine.chats.find(name, token))

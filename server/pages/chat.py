@@ -9,6 +9,7 @@ from starlette.responses import Response
 
 from executor.errors import WeftError
 from executor.kernel.values.run_input import MESSAGE_MAX
+from executor.service.topics.chat_tools import ChatTool, ToolState
 from executor.service.topics.chats import ChatQuestion, ChatTurn, ChatView
 from server.pages import html as instead
 from server.pages.forms import file_inputs, form_fields
@@ -25,6 +26,7 @@ _ERRORS = {
     "chat_busy": "Wait for the answer before you send the next message.",
     "chat_changed": "This conversation has other messages now. Read them, then send yours again.",
 }
+_TOOL: dict[ToolState, str] = {"working": ", under way", "done": ", done", "failed": ", failed"}
 _OVER = {"expired": "Not answered in time", "cancelled": "No longer asked"}
 _GAP_MS = 3_600_000  # after so long without a message the time is shown
 
@@ -89,9 +91,22 @@ def _log(turns: Sequence[ChatTurn], here: str, wrong: Mapping[str, Mapping[str, 
             items.append(el("li", moment(turn.at_ms), class_="time"))
         before_ms = turn.at_ms
         items.append(el("li", el("span", "You", class_="unseen"), el("p", turn.message, class_="text"), class_="asked"))
+        items += [_tool(one) for one in turn.tools]
         items += [_question(turn, one, here, wrong.get(one.wait, {}), read_only) for one in turn.questions]
         items.append(_answer(turn))
     return items
+
+
+def tool_words(tool: ChatTool) -> dict[str, str]:
+    """Return the text of its line, and the state that readers of the screen hear, and others see unless it is done."""
+    text = as_words(tool.name) + (f", {tool.calls} times" if tool.calls > 1 else "")
+    return {"text": text, "heard": _TOOL[tool.state]}
+
+
+def _tool(tool: ChatTool) -> Html:
+    words = tool_words(tool)
+    state = el("span", words["heard"], class_="unseen" if tool.state == "done" else None)
+    return el("li", words["text"], state, class_="tool", data_tool=tool.name, data_state=tool.state)
 
 
 def _answer(turn: ChatTurn) -> Html:

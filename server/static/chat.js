@@ -64,6 +64,10 @@ function open(answer) {
     write(written, "working");
     follow();
   });
+  source.addEventListener("tool", (event) => {
+    work(answer, JSON.parse(event.data));
+    follow();
+  });
   source.addEventListener("waiting", () => {
     waits += 1;
     if (waits > asked) {
@@ -84,6 +88,22 @@ function open(answer) {
     write(WORDS.lost, "working");
     again();
   });
+}
+
+/** The line of a tool, below the message that it is called for. */
+function work(answer, tool) {
+  let at = answer;
+  while (!at.matches(".asked")) at = at.previousElementSibling;
+  while (at.nextElementSibling.matches(".tool") && at.dataset.tool !== tool.name) at = at.nextElementSibling;
+  let line = at;
+  if (at.dataset.tool !== tool.name) at.after((line = document.createElement("li")));
+  const heard = document.createElement("span");
+  if (tool.state === "done") heard.className = "unseen"; // the dot is enough
+  heard.textContent = tool.heard;
+  line.className = "tool";
+  line.dataset.tool = tool.name;
+  line.dataset.state = tool.state;
+  line.replaceChildren(tool.text, heard);
 }
 
 function again() {

@@ -13,10 +13,14 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+import httpx
 from playwright.sync_api import Locator, Page, expect
 
 from tests.browser.conftest import Contexts, Servers
 from tests.browser.editor import Api, Editor
+from tests.browser.test_agent import dev_model as agent_model
+from tests.browser.test_agent import slow
+from tests.browser.test_agent_sheet import AGENT
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 TEAS = "Rooibos and peppermint have no caffeine. Both are in stock."
@@ -112,6 +116,35 @@ def test_a_question_is_answered_in_the_conversation(servers: Servers, contexts: 
     phone.get_by_role("button", name="Stop").tap()
     expect(answer(phone, 2)).to_contain_text("This answer was stopped.")
     expect(phone.get_by_role("button", name="Send")).to_be_visible()
+
+
+def test_the_tools_of_the_agent_are_lines_without_what_they_were_asked(
+    servers: Servers, contexts: Contexts, tmp_path: Path
+) -> None:
+    with agent_model(slow(tmp_path)) as url:
+        server = servers(WEFT_MODEL_DEV=url)
+        agent = json.loads(json.dumps(AGENT["blocks"]["support"]))
+        agent["params"]["prompt"] = "<chat.message>"
+        agent["params"]["tools"][1]["by"] = ["chat"]
+        document = {
+            "format": "weft/1",
+            "name": "chat",
+            "blocks": {"chat": {"type": "chat_trigger", "params": {"title": "Support"}}, "support": agent},
+            "edges": [{"source": "chat", "target": "support"}],
+        }
+        page = contexts(server.url).page()
+        page.goto(path_of(Api(server.url), document))
+        say(page, "Where is my order 1042?")
+        tools = page.locator("#log .tool")
+        expect(tools).to_have_text(["Find order, done"])
+        page.get_by_role("button", name="Approve").click()
+        expect(tools).to_have_text(["Find order, done", "Refund, done"])
+        expect(answer(page, 1)).to_have_attribute("data-state", "answered")
+        expect(tools.first).to_be_visible()
+        seen = page.content() + httpx.get(f"{page.url}/1/events").text
+        seen += httpx.get(page.url, headers={"accept": "application/json"}).text
+        assert '"name":"find_order"' in seen
+        assert "demo/echo" not in seen and "status=late" not in seen
 
 
 def see_the_memory(editor: Editor) -> None:

@@ -20,7 +20,7 @@ from msgspec import Struct
 from compiler.plan import Plan
 from executor.errors import Conflict, NotFound
 from executor.kernel.core import facts as f
-from executor.kernel.journal.reader import load_plan
+from executor.kernel.journal.reader import Records, load_plan
 from executor.kernel.run.answers import VISITOR
 from executor.kernel.run.new_run import Origin, check_input, new_run, new_run_id, request_hash
 from executor.kernel.store.run_rows import RunRow
@@ -30,6 +30,7 @@ from executor.kernel.store.topics.webhooks import WebhookRow
 from executor.kernel.values.payload import render
 from executor.kernel.values.run_input import MESSAGE_MAX
 from executor.service.parts import Parts, Topic
+from executor.service.topics.chat_tools import STEPS, ChatTool, ToolCalls
 from executor.service.topics.runs import Runs
 from executor.service.topics.waits import Waits
 from executor.service.triggers.declared import CHAT, StartOf
@@ -70,8 +71,8 @@ class ChatQuestion(Struct, frozen=True):
 
 
 class ChatTurn(Struct, frozen=True):
-    """A message and its answer, with the questions asked meanwhile. `answer` is None if there is none yet, or if it
-    failed; `at_ms` is when the message was sent."""
+    """A message and its answer, with the tools called and the questions asked meanwhile. `answer` is None if there is
+    none yet, or if it failed; `at_ms` is when the message was sent."""
 
     n: int
     message: str
@@ -79,6 +80,7 @@ class ChatTurn(Struct, frozen=True):
     answer: str | None = None
     questions: tuple[ChatQuestion, ...] = ()
     at_ms: int = 0
+    tools: tuple[ChatTool, ...] = ()
 
 
 class Chats(Topic):
@@ -87,7 +89,8 @@ class Chats(Topic):
         self._webhooks = webhooks
         self._runs = runs
         self._waits = waits
-        self._answers: OrderedDict[str, str] = OrderedDict()  # for runs that succeeded, which do not change
+        # For runs that succeeded, which do not change.
+        self._answers: OrderedDict[str, tuple[str, tuple[ChatTool, ...]]] = OrderedDict()
 
     async def find(self, name: str, token: str) -> ChatView:
         row = await self._row(name, token)
@@ -183,7 +186,7 @@ class Chats(Topic):
         input = orjson.loads(row.input)
         n, said = number_of(row), str(input.get("message", "")) if isinstance(input, dict) else ""
         state: State
-        answer = None
+        answer, tools = None, None
         if row.status not in TERMINAL:
             view = await self._runs.view(row.id) if row.status == "waiting" else None
             waits = (*view.waits, *view.child_waits) if view is not None else ()
@@ -191,23 +194,36 @@ class Chats(Topic):
         elif row.status != "succeeded":
             state = "stopped" if row.status == "cancelled" else "failed"
         else:
-            answer = await self._answer(row) or None
+            answer, tools = await self._answer(row)
+            answer = answer or None
             state = "answered" if answer else "failed"
-        return ChatTurn(n, said, state, answer, await self._questions(row), row.created_at_ms)
+        if tools is None:
+            tools = await self._tools(row)
+        return ChatTurn(n, said, state, answer, await self._questions(row), row.created_at_ms, tools)
 
-    async def _answer(self, row: RunRow) -> str:
-        """Return the answer of a run, cached: a page that is loaded again does not read all journals again."""
+    async def _tools(self, row: RunRow) -> tuple[ChatTool, ...]:
+        agents = streamed(await load_plan(self._store, row.plan_hash))
+        calls = ToolCalls(agents, over=row.status in TERMINAL)
+        if agents:
+            async for record in Records(self._store, row.id, types=STEPS):
+                calls.apply(record)
+        return calls.tools()
+
+    async def _answer(self, row: RunRow) -> tuple[str, tuple[ChatTool, ...]]:
+        """Return the answer of a run and the tools it called, cached: a page that is loaded again does not read all
+        journals again."""
         known = self._answers.get(row.id)
         if known is not None:
             self._answers.move_to_end(row.id)
             return known
         view = await self._runs.view(row.id)
         answer = answer_of(view, await load_plan(self._store, row.plan_hash))
+        found = answer, await self._tools(row)
         if len(answer) <= MESSAGE_MAX:
-            self._answers[row.id] = answer
+            self._answers[row.id] = found
             if len(self._answers) > ANSWERS_KEPT:
                 self._answers.popitem(last=False)
-        return answer
+        return found
 
     async def _row(self, name: str, token: str) -> WebhookRow:
         return await self._webhooks.page(CHAT + name, token, "there is no chat at this address", "chat_not_found")

@@ -87,7 +87,7 @@ async def test_a_conversation(client: httpx.AsyncClient) -> None:
         await turns(client, place, "answered")
     found = await turns(client, place)
     assert 0 < found[0].pop("at_ms") <= found[1].pop("at_ms")
-    same = {"state": "answered", "questions": []}
+    same = {"state": "answered", "questions": [], "tools": []}
     assert found == [
         {"n": 1, "message": "Hi", "answer": f"You said Hi, number 1 of {talk}", **same},
         {"n": 2, "message": "<i>Bye</i>", "answer": f"You said <i>Bye</i>, number 2 of {talk}", **same},
