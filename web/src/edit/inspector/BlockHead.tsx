@@ -95,7 +95,9 @@ function RunFacts({ id, node }: { id: string; node: NodeState | undefined }): Re
   const attempts = node ? Math.max(node.attempt, 1) : 0
   const most = doc.blocks[id]?.policy?.retry?.max_attempts
   const due = node?.dueAt && node.dueAt > now ? roughly(node.dueAt - now) : null
-  const took = node?.startedAt ? (node.finishedAt ?? now) - node.startedAt : null
+  // A block that waits counts from its question: what it did before was not waiting.
+  const from = node?.status === 'waiting' ? (node.wait?.openedAt ?? node.startedAt) : node?.startedAt
+  const took = from ? (node?.finishedAt ?? now) - from : null
   const region = node?.region
   return (
     <>

@@ -126,7 +126,7 @@ export function RunHead(): ReactElement {
       <Status status={status} />
       <Duration />
       <Used />
-      {(meta.started_at_ms ?? meta.created_at_ms) ? (
+      {versionOf(version, meta.draft_rev) ? (
         <span className="label runhead__when" title={dateTime(meta.started_at_ms ?? meta.created_at_ms)}>
           {versionOf(version, meta.draft_rev)}
         </span>
@@ -262,9 +262,18 @@ function Used(): ReactElement | null {
   )
 }
 
+/** A value that is never cut. */
+const SHORT = 6
+
 function Summary({ label, text, onOpen }: { label: string; text: string; onOpen: () => void }): ReactElement {
   return (
-    <button type="button" className="runhead__value" onClick={onOpen} title={`Show the run ${label.toLowerCase()}`}>
+    <button
+      type="button"
+      className="runhead__value"
+      data-short={text.length <= SHORT || undefined}
+      onClick={onOpen}
+      title={`Show the run ${label.toLowerCase()}`}
+    >
       <span className="label">{label}</span>{' '}
       <span className="mono">{text.length > 120 ? `${text.slice(0, 120)}...` : text}</span>
     </button>

@@ -1,6 +1,6 @@
 // What a run needs attention for, above the canvas: its error with the way to it, and what it waits for, to be answered here.
 
-import { useEffect, useState, type ReactElement } from 'react'
+import { useEffect, useRef, useState, type ReactElement } from 'react'
 import { useShallow } from 'zustand/react/shallow'
 import { useStore } from 'zustand'
 import { keyText } from '../../keys'
@@ -46,6 +46,7 @@ export function RunNotices({ editing = false }: { editing?: boolean }): ReactEle
   const views = useWaitViews()
   const [all, setAll] = useState(false)
   const [asked, setAsked] = useState<{ wait: WaitView; done: WaitView | null; mine: boolean } | null>(null)
+  useFocusKept(asked !== null, waits.length)
 
   const where = failed ? placeOf(failed.path, doc) : ''
   const message = failed?.error?.message ?? error?.message
@@ -153,6 +154,16 @@ function HeldUpNote(): ReactElement | null {
       </p>
     </div>
   )
+}
+
+/** The button that opened an answer goes with its question: the canvas has the keyboard then. */
+function useFocusKept(answering: boolean, waits: number): void {
+  const answered = useRef(false)
+  useEffect(() => {
+    answered.current ||= answering
+    if (!answered.current || answering || document.activeElement !== document.body) return
+    document.querySelector<HTMLElement>('.canvas')?.focus({ preventScroll: true })
+  }, [answering, waits])
 }
 
 interface WaitNoteProps {
