@@ -184,3 +184,50 @@ def test_a_rewind_waits_for_the_server_and_fits_a_phone(servers: Servers, contex
         page.get_by_role("button", name="Leave").click()
         expect(go).to_have_count(0)
         expect(page).not_to_have_url(re.compile("rewind"))
+
+
+def test_a_result_is_changed_where_the_tape_was_dragged_to(
+    servers: Servers, contexts: Contexts, tmp_path: Path
+) -> None:
+    """Right after a tool has answered: its result is there, and what Continue began is read without noise."""
+    with dev_model(script(tmp_path)) as url:
+        server = servers(WEFT_MODEL_DEV=url)
+        editor = Editor(contexts(server.url).page(), server.url)
+        page, run = editor.page, refunded(editor)
+        asked = [e["seq"] for e in editor.api.events(run) if e["type"] == "step.started"]
+        editor.open_run(run, f"?seq={asked[2]}&rewind=1")
+        expect(page.get_by_text("Turn 2 of 3")).to_be_visible()
+        result = page.get_by_role("textbox", name="Result of find_order, turn 1")
+        expect(result).not_to_have_value(re.compile("content-type"))
+        result.fill(result.input_value().replace("1042", "1099"))
+        page.get_by_role("button", name="Continue").click()
+        expect(page.get_by_role("slider", name="Tape")).to_be_focused()
+        difference = page.get_by_role("group", name="First difference")
+        expect(difference).to_contain_text("find_order.body.query.order")
+        other = editor.run_id()
+        page.get_by_role("button", name="Answer").click()
+        page.get_by_role("dialog").get_by_role("button", name="Approve").click()
+        assert editor.api.until(other, "succeeded") == "succeeded"
+        expect(page.get_by_role("region", name="Canvas")).to_be_focused()
+        panel = page.get_by_role("region", name="Two futures")
+        expect(panel.get_by_role("row").filter(has_text="Result")).not_to_contain_text("waiting")
+        expect(difference).not_to_contain_text("idempotency")
+
+
+def test_a_word_is_the_first_difference_until_a_value_is(servers: Servers, contexts: Contexts, tmp_path: Path) -> None:
+    with dev_model(script(tmp_path)) as url:
+        server = servers(WEFT_MODEL_DEV=url)
+        editor = Editor(contexts(server.url).page(), server.url)
+        page, run = editor.page, refunded(editor)
+        asked = [e["seq"] for e in editor.api.events(run) if e["type"] == "step.started"]
+        editor.open_run(run, f"?seq={asked[2]}&rewind=1")
+        prompt = page.get_by_role("textbox", name="Prompt")
+        prompt.fill(prompt.input_value().replace("1042", "1043"))
+        page.get_by_role("button", name="Continue").click()
+        difference = page.get_by_role("group", name="First difference")
+        expect(difference).to_contain_text("Prompt")
+        expect(difference.locator("[data-when=now]")).to_contain_text("1043")
+        expect(editor.at("changed-words").locator("mark")).to_have_text("1043?")
+        panel = page.get_by_role("region", name="Two futures")
+        expect(panel.get_by_role("row").filter(has_text="Result")).to_contain_text("waiting")
+        expect(panel.get_by_role("row").filter(has_text="Branch")).to_have_count(0)

@@ -2,7 +2,8 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { emptyFold, fold, shapeOf } from '../src/run'
 import type { NodeDiff, RunDiff } from '../src/api/schemas'
-import { changedWords, firstDifference, futuresOf, sharedEvents } from '../src/watch/tape/differing'
+import { changedWords, futuresOf, sharedEvents } from '../src/watch/tape/differing'
+import { firstDifference } from '../src/watch/tape/firstDifference'
 import { futuresOnAxis, LEFT, type Side } from '../src/watch/tape/futures'
 import type { Json } from '../src/api/schemas'
 import type { WireEvent } from '../src/api/types'
@@ -48,8 +49,8 @@ const node = (key: string, output: NodeDiff['output'], route = 'out'): NodeDiff 
 })
 const event = (seq: number, key: string) => ({ seq, type: 'node.succeeded', key, attempt: 1, data: {}, output: null })
 const same: RunDiff = {
-  a: { run: 'a', workflow: 'x', version: 1, status: 'succeeded', seq: 9 },
-  b: { run: 'b', workflow: 'x', version: 1, status: 'succeeded', seq: 9 },
+  a: { run: 'run-a', workflow: 'x', version: 1, status: 'succeeded', seq: 9 },
+  b: { run: 'run-b', workflow: 'x', version: 1, status: 'succeeded', seq: 9 },
   same: true,
   same_plan: true,
   diverged: null,
@@ -95,7 +96,7 @@ test('rows that say nothing of either run are left out', () => {
   const rows = futuresOf(view, view, [run.events[0]!.at_ms, run.events[0]!.at_ms], 2, run.document).map(
     ([name]) => name,
   )
-  assert.deepEqual(rows, ['Result', 'Took since', 'Shared'])
+  assert.deepEqual(rows, ['Result', 'Took', 'Shared'])
 })
 
 const reply = (text: string, amount: number): Json => ({ text, calls: [{ name: 'refund', arguments: { amount } }] })
@@ -126,6 +127,45 @@ test('the first difference inside an agent is of the call that has other argumen
   const found = firstDifference(diff, null, viewAt(11), viewAt(11, 20))
   assert.deepEqual(found, { name: 'refund.amount', before: '84', now: '20', seqs: [7, 7] })
   assert.equal(firstDifference({ ...same, diverged: diff.diverged }, null, viewAt(11), viewAt(11)), null)
+})
+
+test('what two runs never have the same is no difference, nor is what one of them has not reached', () => {
+  const value = (pointer: string, a: string | null, b: string | null) => ({ pointer, a, b })
+  const ids = { a: { ...same.a, run: 'run-1' }, b: { ...same.b, run: 'run-2' } }
+  const noise = node('a', [value('/headers/date', '1', '2'), value('/body/key', '"run-1:a#1"', '"run-2:a#1"')])
+  const words = { name: 'Prompt', before: 'Where is 1042?', now: 'Where is 1043?' }
+  const diff = { ...same, ...ids, nodes: [noise], output: [value('', '{"paid":20}', null)] }
+  assert.equal(firstDifference(diff, null, viewAt(11), viewAt(8)), null)
+  assert.equal(firstDifference(diff, null, viewAt(11), viewAt(8), words)!.now, 'Where is 1043?')
+  const ended = { ...viewAt(11), status: 'succeeded' as const }
+  const result = firstDifference({ ...diff, output: [value('/paid', '20', '5')] }, null, ended, ended)!
+  assert.deepEqual([result.name, result.before, result.now], ['result.paid', '20', '5'])
+})
+
+test('a turn that has just asked the model offers what the turn before it brought', () => {
+  const view = viewAt(6)
+  const moment = momentOf(view, null)!
+  const parts = partsOf(moment, { prompt: 'Where is it?' }, NO_CHANGES)
+  assert.equal(momentText(moment, 'Support'), 'Rewound to turn 2 of Support')
+  assert.deepEqual(
+    parts.map((part) => part.label),
+    ['Prompt', 'Result of find, turn 1'],
+  )
+  const changes = parts[1]!.put!('in time')
+  assert.deepEqual([changes.steps, pointOf(moment, changes)], [{ 2: 'in time' }, { node: 'a', step: 2 }])
+})
+
+test('of an answer over HTTP its body is changed, and the rest of it stays', () => {
+  const answer = { status: 200, headers: { date: 'now' }, body: { state: 'late' } }
+  const events = talk(84).map((event) =>
+    event.seq === 5 ? ({ ...event, data: { n: 2, output: answer } } as unknown as WireEvent) : event,
+  )
+  const moment = momentOf(fold(emptyFold(), events.slice(0, 5)), null)!
+  const part = partsOf(moment, {}, NO_CHANGES).find((each) => each.label === 'Result of find')!
+  assert.deepEqual(part.value, { state: 'late' })
+  const changes = part.put!({ state: 'sent' })
+  assert.deepEqual(changes.steps, { 2: { ...answer, body: { state: 'sent' } } })
+  assert.deepEqual(valueNow(part, changes), { state: 'sent' })
 })
 
 test('a rewind unfolds the turn at the playhead, and begins before it asks the model', () => {

@@ -6,7 +6,7 @@ import type { Json } from '../../api/schemas'
 import { isObject } from '../../net/json'
 import { render } from '../../refs/preview'
 import type { RunFold } from '../../run'
-import { argsText, isRefused, type Call, type Turn } from '../../run/talk'
+import { argsText, bodyOf, isRefused, type Call, type Turn } from '../../run/talk'
 import { runStore } from '../../state/live'
 import { uiStore } from '../../state/ui'
 import { momentOf, turnsOf } from './rewind'
@@ -59,6 +59,6 @@ function endOf(call: Call): string {
   if (isRefused(call)) return 'refused'
   const { approval, step } = call
   if (approval && approval.to === null) return 'a person is asked'
-  const back = step?.output === undefined ? '' : render(step.output)
+  const back = step?.output === undefined ? '' : render(bodyOf(step.output))
   return [approval ? 'allowed' : '', back.length > SHOWN ? `${back.slice(0, SHOWN)}…` : back].filter(Boolean).join(', ')
 }

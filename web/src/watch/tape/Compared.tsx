@@ -4,7 +4,7 @@ import { useEffect, useMemo, useRef, useState, type PointerEvent, type ReactElem
 import { useStore } from 'zustand'
 import { reducedMotion } from '../../a11y'
 import type { RunFold } from '../../run'
-import { futuresStore, NO_FUTURES, type Futures as Painted } from '../../state/futures'
+import { futuresStore, NO_FUTURES } from '../../state/futures'
 import { runStore } from '../../state/live'
 import { EmptyState } from '../../ui/EmptyState'
 import { shortId } from '../../ui/words'
@@ -13,13 +13,14 @@ import {
   changedWords,
   copiedFrom,
   costOf,
-  firstDifference,
   futuresOf,
   partedOf,
   sharedEvents,
   stepsOf,
   valuesOf,
+  wordsChanged,
 } from './differing'
+import { firstDifference } from './firstDifference'
 import { BothTurns } from './BothTurns'
 import { FuturesTable } from './FuturesTable'
 import { futuresOnAxis } from './futures'
@@ -27,6 +28,7 @@ import { heightOfFutures, paintFutures, type FuturesPicture } from './futuresPai
 import { compareAgain, loadOther } from './other'
 import { offerPicture } from './picture'
 import { seqAt } from './layout'
+import { rewindStore } from './rewindStore'
 import { useSlider } from './slider'
 import { useColours, useWidth } from './surface'
 
@@ -60,9 +62,10 @@ function Futures({ other, threads }: { other: Other; threads: boolean }): ReactE
   const { slider, goTo } = useSlider()
   const seq = cursor === 'live' ? head.seq : Math.min(cursor, head.seq)
   const before = other.timeline.head
+  const words = useMemo(() => (doc ? wordsChanged(other, doc, head) : null), [other, doc, head])
   const difference = useMemo(
-    () => firstDifference(other.diff, doc ?? other.doc, before, head),
-    [other, doc, before, head],
+    () => firstDifference(other.diff, doc ?? other.doc, before, head, words),
+    [other, doc, before, head, words],
   )
   const copied = copiedFrom(id, other, head)
   const [a, b] = sharedEvents(other.diff, other.timeline.log, timeline.log, copied, difference)
@@ -75,7 +78,7 @@ function Futures({ other, threads }: { other: Other; threads: boolean }): ReactE
       ),
     [other, head, doc, width, a, b],
   )
-  usePainted(other)
+  usePainted(other, words)
   useParting(other)
   const rows = useMemo(
     () => futuresOf(before, head, [futures.before.parted, futures.now.parted], b, doc, timeline.log),
@@ -113,6 +116,12 @@ function Futures({ other, threads }: { other: Other; threads: boolean }): ReactE
     [futures, difference, seq, only, colours, width, height],
   )
 
+  useEffect(() => {
+    // The button that was pressed is gone: the keys move the playhead.
+    if (rewindStore.getState().continued) box.current?.focus({ preventScroll: true })
+    rewindStore.setState({ continued: false })
+  }, [])
+
   const drag = (event: PointerEvent): void => {
     const x = event.clientX - box.current!.getBoundingClientRect().left
     goTo(x > (futures.now.xs.at(-1) ?? 0) + 8 ? head.seq + 1 : seqAt(futures.now, x))
@@ -135,7 +144,7 @@ function Futures({ other, threads }: { other: Other; threads: boolean }): ReactE
             if (event.currentTarget.hasPointerCapture(event.pointerId)) drag(event)
           }}
         >
-          <canvas ref={canvas} className="tape__canvas" aria-hidden="true" />
+          <canvas ref={canvas} className="tape__canvas" style={{ height }} aria-hidden="true" />
         </div>
         <BothTurns before={before} />
       </div>
@@ -182,7 +191,7 @@ function useParting({ diff }: Other): void {
 }
 
 /** The canvas: flax is what only the other run did, plum what only this one did. */
-function usePainted(other: Other): void {
+function usePainted(other: Other, words: ReturnType<typeof wordsChanged>): void {
   const head = useStore(runStore, (s) => s.head)
   const doc = useStore(runStore, (s) => s.doc)
   useEffect(() => {
@@ -191,25 +200,15 @@ function usePainted(other: Other): void {
     const parted = partedOf(doc, before, head)
     futuresStore.setState({
       ...parted,
-      values: valuesOf(parted.blocks, before, head),
-      changed: wordsChanged(other, doc),
+      values: valuesOf(parted.blocks, before, head, [other.diff.a.run, other.diff.b.run]),
+      changed: words && {
+        block: words.block,
+        label: `${words.name}, changed here`,
+        parts: changedWords(words.before, words.now),
+      },
     })
-  }, [other, head, doc])
+  }, [other, head, doc, words])
   useEffect(() => () => futuresStore.setState(NO_FUTURES), [])
-}
-
-/** The first instructions, or prompt, that the other run had in other words. */
-function wordsChanged({ doc: was }: Other, doc: NonNullable<Other['doc']>): Painted['changed'] {
-  for (const [block, { params }] of Object.entries(doc.blocks))
-    for (const [name, label] of [
-      ['system', 'Instructions'],
-      ['prompt', 'Prompt'],
-    ] as const) {
-      const [a, b] = [was?.blocks[block]?.params?.[name], params?.[name]]
-      if (typeof a === 'string' && typeof b === 'string' && a !== b)
-        return { block, label: `${label}, changed here`, parts: changedWords(a, b) }
-    }
-  return null
 }
 
 const PARTING_MS = 240

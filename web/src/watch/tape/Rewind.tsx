@@ -63,7 +63,9 @@ export default function Rewind({ axis, height }: { axis: Axis; height: number | 
     <div className="futures" data-testid="rewinding">
       <div className="rewind__tape">
         {height === null ? null : <Lanes axis={axis} height={height} />}
-        {moment?.turns.length ? <Turns moment={moment} /> : null}
+        {moment?.turns.length ? (
+          <Turns moment={moment} results={parts.some((part) => part.n !== null && part.put)} />
+        ) : null}
         {moment ? (
           <UnfoldedTurn key={place} parts={parts} changes={changes} again={again} onWrong={onWrong} />
         ) : (
@@ -91,7 +93,7 @@ export default function Rewind({ axis, height }: { axis: Axis; height: number | 
 }
 
 /** One turn earlier or later. */
-function Turns({ moment: { node, turn } }: { moment: rewind.Moment }): ReactElement {
+function Turns({ moment: { node, turn }, results }: { moment: rewind.Moment; results: boolean }): ReactElement {
   const head = useStore(runStore, (s) => s.head)
   const all = useMemo(() => rewind.turnsOf(head, node.key), [head, node.key])
   const n = turn!.n
@@ -111,7 +113,9 @@ function Turns({ moment: { node, turn } }: { moment: rewind.Moment }): ReactElem
       >
         Next turn
       </Button>
-      <span className="quiet">Change a word, a result or an answer. Continue begins a run of its own.</span>
+      <span className="quiet">
+        Change a word{results ? ', a result or an answer' : ''}. Continue begins a run of its own.
+      </span>
     </p>
   )
 }
@@ -164,7 +168,7 @@ function usePainted(
   useEffect(() => {
     if (!doc || seq === null) return
     const parted = partedOf(doc, head, runStore.getState().timeline.seek(seq))
-    futuresStore.setState({ ...parted, values: valuesOf(parted.blocks, head, null), changed })
+    futuresStore.setState({ ...parted, values: valuesOf(parted.blocks, head, null, ['', '']), changed })
   }, [doc, head, seq, changed])
   useEffect(() => {
     const at = moment?.node.steps.find((step) => step.n === (moment.turn?.step.n ?? step.n))
@@ -231,6 +235,7 @@ function Continue({
     try {
       const made = await rewind.begin(run, moment!, changes)
       closeRewind()
+      rewindStore.setState({ continued: true })
       navigate(`/runs/${made.run}?with=${run}&block=${encodeURIComponent(moment!.node.block)}`)
     } catch (error) {
       setRefused(messageOf(error))

@@ -2,9 +2,10 @@
 // of each, and the first differing value between them.
 
 import { durationText, exactTime } from '../../ui/time'
-import type { Difference } from './differing'
+import type { Difference } from './firstDifference'
 import { LEFT, PARTING, type Futures, type Thread } from './futures'
 import type { Span } from './lanes'
+import { fitted } from './lanesPaint'
 import type { Colours } from './paint'
 
 const ROW = 22
@@ -15,6 +16,8 @@ const SWING = 4
 const TOP = 42
 const GAP = 82
 const AXIS = 24
+const HEAD_MAX = 48
+const VALUE_MAX = 28
 
 export interface FuturesPicture {
   futures: Futures
@@ -45,13 +48,13 @@ export function paintFutures(ctx: CanvasRenderingContext2D, p: FuturesPicture, c
   ctx.clearRect(0, 0, f.width, p.height)
   ctx.textBaseline = 'middle'
   if (f.now.split) shared(ctx, p, middle, c)
-  if (p.difference && p.parted === 1) differs(ctx, p, p.difference, c)
   const faded = (which: 'before' | 'now'): number => (p.only === 'both' || p.only === which ? 1 : 0.25)
   ctx.globalAlpha = faded('before')
   future(ctx, f, f.before, middle, up, c.flax, p.names.before, c)
   ctx.globalAlpha = faded('now')
   future(ctx, f, f.now, middle, down, c.thread, p.names.now, c)
   ctx.globalAlpha = 1
+  if (p.difference && p.parted === 1) differs(ctx, p, p.difference, c)
   axis(ctx, p, c)
   head(ctx, p, c)
 }
@@ -181,21 +184,18 @@ function span(
   if (width < 28) return
   ctx.textAlign = 'left'
   ctx.fillStyle = c.ink
-  ctx.save()
-  ctx.beginPath()
-  ctx.rect(x, y, width - 4, SPAN_H)
-  ctx.clip()
-  ctx.fillText(text, x + 6, y + SPAN_H / 2 + 0.5)
-  ctx.restore()
+  ctx.fillText(fitted(ctx, text, width - 10), x + 6, y + SPAN_H / 2 + 0.5)
 }
 
 /** A dotted line from one future to the other, and the two values on it. */
 function differs(ctx: CanvasRenderingContext2D, p: FuturesPicture, difference: Difference, c: Colours): void {
   const { futures: f } = p
   const { up, down } = yOf(f)
+  // Between the threads: where both are one there is no room for it.
+  const apart = f.splitX + (f.now.split ? PARTING : 0)
   const [a, b] = difference.seqs.map((seq, i) => {
     const thread = i ? f.now : f.before
-    return (seq === null ? undefined : thread.xs[seq - 1]) ?? f.splitX + PARTING
+    return Math.max(apart, (seq === null ? undefined : thread.xs[seq - 1]) ?? apart)
   }) as [number, number]
   const top = up + 12 + f.before.rows.length * ROW
   ctx.beginPath()
@@ -207,11 +207,11 @@ function differs(ctx: CanvasRenderingContext2D, p: FuturesPicture, difference: D
   ctx.stroke()
   ctx.setLineDash([])
   ctx.font = `12px ${c.words}`
-  const head = `First difference, ${difference.name}`
+  const head = cut(`First difference, ${difference.name}`, HEAD_MAX)
   const became = [cut(difference.before), ' became ', cut(difference.now)]
   const widths = became.map((text) => ctx.measureText(text).width)
   const w = Math.max(ctx.measureText(head).width, widths[0]! + widths[1]! + widths[2]!) + 20
-  const x = Math.max(f.splitX, Math.min(f.width - w - 10, Math.max(a, b) + 10))
+  const x = Math.max(0, Math.min(f.width - w - 10, Math.max(a, b) + 10))
   const y = top + 8
   ctx.beginPath()
   ctx.roundRect(x, y, w, 38, 5)
@@ -231,7 +231,7 @@ function differs(ctx: CanvasRenderingContext2D, p: FuturesPicture, difference: D
   }
 }
 
-const cut = (text: string): string => (text.length > 28 ? `${text.slice(0, 27)}…` : text)
+const cut = (text: string, most = VALUE_MAX): string => (text.length > most ? `${text.slice(0, most - 1)}…` : text)
 
 function axis(ctx: CanvasRenderingContext2D, p: FuturesPicture, c: Colours): void {
   const { futures: f } = p

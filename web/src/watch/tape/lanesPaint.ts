@@ -141,7 +141,7 @@ function name(ctx: CanvasRenderingContext2D, lane: Lane, y: number, gutter: numb
 }
 
 /** As much of a text as has room, or nothing. */
-function fitted(ctx: CanvasRenderingContext2D, text: string, room: number): string {
+export function fitted(ctx: CanvasRenderingContext2D, text: string, room: number): string {
   if (ctx.measureText(text).width <= room) return text
   const part = Math.floor((text.length * room) / ctx.measureText(text).width) - 1
   return part < 3 ? '' : `${text.slice(0, part)}…`
@@ -256,6 +256,8 @@ function axis(ctx: CanvasRenderingContext2D, p: LanesPicture, c: Colours): void 
       ctx.fillRect(Math.round(toScreen(p, layout.xs[i]!)), AXIS_H - 6, 2, 5)
     }
   let written = ''
+  const [flagFrom, flagTo] = flagBox(ctx, p, c) ?? [0, 0]
+  ctx.font = `11px ${c.font}`
   for (let i = from; i < log.length; ) {
     const x = toScreen(p, layout.xs[i]!)
     if (!seen(x)) break
@@ -265,7 +267,8 @@ function axis(ctx: CanvasRenderingContext2D, p: LanesPicture, c: Colours): void 
       ctx.fillStyle = c.line2
       ctx.fillRect(Math.round(x), AXIS_H - 7, 1, 6)
       ctx.fillStyle = c.ink2
-      ctx.fillText(text, x + 4, 9)
+      // Half a time below the flag cannot be read.
+      if (x + 4 + w < flagFrom || x + 4 > flagTo) ctx.fillText(text, x + 4, 9)
       written = text
       free = x + Math.max(LABEL_EVERY, w + 24)
     }
@@ -306,22 +309,31 @@ function range(ctx: CanvasRenderingContext2D, p: LanesPicture, [a, b]: readonly 
   ctx.fillRect(to - 1, 0, 1, p.height)
 }
 
+/** From where to where the flag of the playhead reaches; null: it has none. */
+function flagBox(ctx: CanvasRenderingContext2D, p: LanesPicture, c: Colours): [number, number] | null {
+  const x = headX(p)
+  if (!p.flag || x < p.gutter - 1 || x > p.width + 1) return null
+  ctx.font = `600 11px ${c.words}`
+  const w = ctx.measureText(p.flag).width + 14
+  const left = Math.max(p.gutter, Math.min(p.width - w, x - w / 2))
+  return [left, left + w]
+}
+
 function playhead(ctx: CanvasRenderingContext2D, p: LanesPicture, c: Colours): void {
   if (!p.log.length) return
   const x = headX(p)
   if (x < p.gutter - 1 || x > p.width + 1) return
   ctx.fillStyle = c.thread
   ctx.fillRect(Math.round(x) - 1, 0, 2, p.height)
-  if (!p.flag) return
-  ctx.font = `600 11px ${c.words}`
-  const w = ctx.measureText(p.flag).width + 14
-  const left = Math.max(p.gutter, Math.min(p.width - w, x - w / 2))
+  const box = flagBox(ctx, p, c)
+  if (!box) return
+  const [left, right] = box
   ctx.beginPath()
-  ctx.roundRect(left, 0, w, 17, 4)
+  ctx.roundRect(left, 0, right - left, 17, 4)
   ctx.fill()
   ctx.fillStyle = c.onThread
   ctx.textAlign = 'center'
-  ctx.fillText(p.flag, left + w / 2, 9)
+  ctx.fillText(p.flag, (left + right) / 2, 9)
 }
 
 /** The tear or the span under a point. */

@@ -6,7 +6,7 @@ import { api } from '../../net/api'
 import { isObject } from '../../net/json'
 import type { NodeState, RunFold, StepState } from '../../run'
 import { same } from '../../run/difference'
-import { talkOf, type Turn } from '../../run/talk'
+import { bodyOf, hasBody, talkOf, type Turn } from '../../run/talk'
 import { runStore, seek } from '../../state/live'
 import { uiStore } from '../../state/ui'
 import { navigate } from '../../ui/navigation'
@@ -51,13 +51,17 @@ export const momentText = ({ node, turn }: Moment, name: string): string =>
 const STEPS_SHOWN = 6
 
 /** What is shown of the moment, in the order in which it came. `words` are the instructions and the prompt that the model read. */
-export function partsOf({ node, turn }: Moment, words: Readonly<Record<string, string>>, changes: Changes): Part[] {
+export function partsOf(
+  { node, turn, turns }: Moment,
+  words: Readonly<Record<string, string>>,
+  changes: Changes,
+): Part[] {
   const step = (each: StepState, label: string): Part => ({
-    id: `step ${each.n}`,
+    id: hasBody(each.output!) ? `step ${each.n} body` : `step ${each.n}`,
     label,
-    value: each.output!,
+    value: bodyOf(each.output!),
     n: each.n,
-    put: (value) => withStep(node, changes, each, value),
+    put: (value) => withStep(node, changes, each, hasBody(each.output!) ? { ...each.output, body: value } : value),
   })
   const ended = (each: StepState | null): boolean => each !== null && each.to !== null && each.output !== undefined
   if (!turn)
@@ -76,7 +80,14 @@ export function partsOf({ node, turn }: Moment, words: Readonly<Record<string, s
     }),
   }))
   const reply = turn.step
-  if (!ended(reply)) return parts
+  if (!ended(reply)) {
+    // The turn has just asked the model: what the turn before it brought is what this one reads.
+    for (const { approval, step: result, name } of turns.at(-2)?.calls ?? []) {
+      if (approval && ended(approval)) parts.push(step(approval, `Answer about ${name}, turn ${turn.n - 1}`))
+      if (result && ended(result)) parts.push(step(result, `Result of ${name}, turn ${turn.n - 1}`))
+    }
+    return parts
+  }
   const now = changes.steps[reply.n] ?? reply.output!
   if (!isObject(reply.output) || !isObject(now)) return [...parts, step(reply, `Reply of turn ${turn.n}`)]
   const put = (change: JsonObject): Changes => withStep(node, changes, reply, { ...now, ...change })
@@ -139,6 +150,7 @@ export function valueNow(part: Part, changes: Changes): Json {
   const other = changes.steps[part.n]
   if (other === undefined) return part.value
   const [, , field, at] = part.id.split(' ')
+  if (field === 'body') return bodyOf(other)
   if (field === 'text') return (isObject(other) ? other.text : undefined) ?? part.value
   if (field !== 'call') return other
   const call = callsIn(other)[Number(at)]

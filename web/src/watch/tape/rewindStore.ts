@@ -12,16 +12,18 @@ export interface Changes {
 
 export const NO_CHANGES: Changes = { params: {}, steps: {} }
 
-/** `place`: the turn that the changes are of. `moment`, `text`: where one is, and what Continue would do. */
-export const rewindStore = createStore<Changes & { open: boolean; place: string; moment: string; text: string }>(
-  () => ({
-    ...NO_CHANGES,
-    open: false,
-    place: '',
-    moment: '',
-    text: '',
-  }),
-)
+/** `place`: the turn that the changes are of. `moment`, `text`: where one is, and what Continue would do. `continued`: Continue
+ * was pressed, and its run is not shown yet. */
+export const rewindStore = createStore<
+  Changes & { open: boolean; place: string; moment: string; text: string; continued: boolean }
+>(() => ({
+  ...NO_CHANGES,
+  open: false,
+  place: '',
+  moment: '',
+  text: '',
+  continued: false,
+}))
 
 export function closeRewind(): void {
   rewindStore.setState({ ...NO_CHANGES, open: false, place: '', moment: '', text: '' })
