@@ -34,6 +34,7 @@ export function Dialog({
   useEffect(() => {
     const dialog = ref.current
     if (!dialog || !open) return
+    const opener = document.activeElement as HTMLElement
     if (!dialog.open) {
       dialog.showModal()
       // What is to be filled in has the keyboard first, not the button that closes.
@@ -43,7 +44,11 @@ export function Dialog({
       )
       first?.focus()
     }
-    return () => dialog.close()
+    return () => {
+      dialog.close()
+      // By now it is no longer in the page, and then the browser does not give the keyboard back.
+      if (document.activeElement === document.body) opener.focus()
+    }
   }, [open])
   if (!open) return null
   return (

@@ -46,7 +46,11 @@ export function RunNotices({ editing = false }: { editing?: boolean }): ReactEle
   const views = useWaitViews()
   const [all, setAll] = useState(false)
   const [asked, setAsked] = useState<{ wait: WaitView; done: WaitView | null; mine: boolean } | null>(null)
-  useFocusKept(asked !== null, waits.length)
+  const answered = useRef(false)
+  useEffect(() => {
+    answered.current ||= asked !== null
+    if (answered.current && !asked) keepFocus()
+  }, [asked])
 
   const where = failed ? placeOf(failed.path, doc) : ''
   const message = failed?.error?.message ?? error?.message
@@ -157,13 +161,9 @@ function HeldUpNote(): ReactElement | null {
 }
 
 /** The button that opened an answer goes with its question: the canvas has the keyboard then. */
-function useFocusKept(answering: boolean, waits: number): void {
-  const answered = useRef(false)
-  useEffect(() => {
-    answered.current ||= answering
-    if (!answered.current || answering || document.activeElement !== document.body) return
+function keepFocus(): void {
+  if (document.activeElement === document.body)
     document.querySelector<HTMLElement>('.canvas')?.focus({ preventScroll: true })
-  }, [answering, waits])
 }
 
 interface WaitNoteProps {
@@ -177,6 +177,8 @@ interface WaitNoteProps {
 
 function WaitNote({ wait, view, name, where, why, onAnswer }: WaitNoteProps): ReactElement {
   const now = useClock(1000)
+  const answering = useRef(false)
+  useEffect(() => () => (answering.current ? keepFocus() : undefined), [])
   const left = wait.dueAt === null ? null : Math.max(0, wait.dueAt - now)
   const asks = view ? titleOf(view) : wait.title
   const rest =
@@ -202,7 +204,7 @@ function WaitNote({ wait, view, name, where, why, onAnswer }: WaitNoteProps): Re
         {asks && asks !== name && wait.kind !== 'timer' ? <span className="quiet">: {asks}</span> : null}
       </p>
       {view && isForPeople(view) && view.link ? (
-        <Button kind="primary" why={why} onClick={() => onAnswer(view)}>
+        <Button kind="primary" why={why} onClick={() => ((answering.current = true), onAnswer(view))}>
           Answer
         </Button>
       ) : null}
