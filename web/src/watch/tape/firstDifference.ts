@@ -55,7 +55,7 @@ const OPEN = new Set(['running', 'waiting', 'retrying'])
 /** The ids of the two runs: what is made of them, such as an idempotency key, is never the same. */
 export type Ids = readonly [string, string]
 /** Parts of a result that no two runs have the same. */
-const FLEETING = new Set(['headers', 'answered_at', 'answered_by'])
+const FLEETING = new Set(['headers', 'answered_at', 'answered_by', 'message_id'])
 
 /** A result without the parts that no two runs have the same. */
 export function lasting(value: Json, id: string): Json {

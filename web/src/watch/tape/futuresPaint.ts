@@ -244,13 +244,16 @@ function axis(ctx: CanvasRenderingContext2D, p: FuturesPicture, c: Colours): voi
   const { log, split, xs } = f.now
   if (split && log[0]) ctx.fillText(exactTime(log[0].at_ms), LEFT, y + 13)
   let free = split ? LEFT + 110 : 0
+  let written = ''
   // After the split both have a clock of their own: how long after it.
   for (const thread of [f.before, f.now])
     for (let i = thread.split; i < thread.log.length; i++) {
       const x = thread.xs[i]!
       const since = Math.max(0, thread.log[i]!.at_ms - thread.parted)
-      if (x < free || x > f.width - 60) continue
-      ctx.fillText(`+${durationText(since)}`, x, y + 13)
+      const text = `+${durationText(since)}`
+      if (x < free || x > f.width - 60 || text === written) continue
+      ctx.fillText(text, x, y + 13)
+      written = text
       free = x + 120
     }
   if (split && xs.length) ctx.fillRect(f.splitX, y - 4, 1, 8)
