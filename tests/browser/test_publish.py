@@ -16,6 +16,9 @@ def block(type: str, x: int, **params: Any) -> dict[str, Any]:
     return {"type": type, "name": "b", "at": [x, 0], "params": params}
 
 
+NEEDS_AMOUNT = {"type": "object", "properties": {"amount": {"type": "number"}}, "required": ["amount"]}
+
+
 def form(value: str) -> dict[str, Any]:
     """A workflow whose only trigger is a public form page."""
     blocks = {
@@ -101,3 +104,40 @@ def test_a_version_published_meanwhile_is_not_replaced(editor: Editor, watched: 
     editor.at("stops-version").click()
     editor.at("save-version").click()
     expect(editor.at("versions")).to_contain_text("v2")
+
+
+def test_a_refusal_leads_to_its_field_and_the_keyboard_comes_back(editor: Editor, watched: Watched) -> None:
+    """A schedule whose input does not fit; and when it is due is told before it starts, and before it stops."""
+    watched.allow("status of 4")
+    page = editor.page
+    blocks = {
+        "night": {**block("schedule", 0, cron="0 9 * * *"), "name": "Nightly"},
+        "b": block("set", 320, value="one"),
+    }
+    editor.open({**document(blocks, [("start", "b"), ("night", "b")]), "name": "nightly", "input": NEEDS_AMOUNT})
+    publish = page.get_by_role("button", name="Publish", exact=True).first
+    publish.click()
+    dialog = page.get_by_role("dialog", name="Publish nightly")
+    expect(dialog.get_by_role("region", name="Starts")).to_contain_text("at 09:00 (UTC), new schedule")
+    page.keyboard.press("Escape")
+    expect(publish).to_be_focused()
+    page.keyboard.press("Enter")
+    dialog.get_by_role("button", name="Publish").click()
+    expect(dialog.get_by_role("alert")).to_contain_text("'amount' is a required property")
+    dialog.get_by_role("button", name="Nightly, Input").click()
+    field = page.get_by_role("textbox", name="Input, as JSON")
+    expect(field).to_be_focused()
+    field.fill('{"amount": 5}')
+    editor.is_saved()
+    publish.click()
+    dialog.get_by_role("button", name="Publish").click()
+    expect(page.get_by_text("Published version 1 of nightly.")).to_be_visible()
+
+    second = document({**blocks, "b": block("set", 320, value="two")}, [("start", "b")])
+    del second["blocks"]["night"]
+    editor.open({**second, "name": "nightly", "input": NEEDS_AMOUNT})
+    publish.click()
+    changes = dialog.get_by_role("region", name="Changes")
+    expect(changes.get_by_role("deletion")).to_have_text("one")
+    expect(changes.get_by_role("insertion")).to_have_text("two")
+    expect(dialog.get_by_role("region", name="Stops")).to_contain_text("at 09:00 (UTC), it starts no more runs")

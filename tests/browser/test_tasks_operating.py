@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from tests.browser.conftest import Contexts, Servers
-from tests.browser.editor import Api, document
+from tests.browser.editor import Api, box_of, document
 
 MORE = 12  # runs of each of the three workflows among which one is looked for
 Visit = Callable[..., Page]
@@ -73,9 +73,14 @@ def test_keep_a_test(visit: Visit) -> None:
     page = visit()
     example(page, "Expense approval")
     expense(page, "420")
-    button(page, "Answer").click()
+    answer = button(page, "Answer")
+    button(page, "Copy link").click()
+    expect(button(page, "Dismiss")).to_be_visible()  # what it belongs to lies below the question
+    assert box_of(button(page, "Dismiss"))["y"] > box_of(answer)["y"] + box_of(answer)["height"]
+    answer.click()
     page.get_by_role("dialog").get_by_role("button", name="Approve").click()
     notice(page, "Succeeded")
+    expect(page.get_by_role("region", name="Canvas")).to_be_focused()
     choose(page, "More", "Keep this run as test")
     expect(page.get_by_role("button", name="1 of 1 same")).to_have_count(5)
     limit(page, "500")
@@ -110,6 +115,7 @@ def test_compare_runs_versions_and_attempts(visit: Visit) -> None:
     page.get_by_role("link", name="Runs").click()
     expect(page.get_by_role("row", name=re.compile("^Choose .* Succeeded"))).to_have_count(2)
     page.get_by_role("checkbox", name="Choose all").check()
+    assert box_of(page.get_by_role("toolbar", name="Chosen runs"))["height"] < 60  # in one row
     button(page, "Compare").click()
     expect(page.get_by_text("Two futures")).to_be_visible()
     first = page.get_by_role("group", name="First difference")

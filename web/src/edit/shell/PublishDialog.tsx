@@ -2,6 +2,7 @@
 
 import { lazy, Suspense, useMemo, useState, type ReactElement } from 'react'
 import { useStore } from 'zustand'
+import { goToFinding, placeOfFinding } from '../../actions/findings'
 import { api, ApiError } from '../../net/api'
 import { serverNow } from '../../net/clock'
 import { repair } from '../../net/repair'
@@ -72,9 +73,7 @@ export default function PublishDialog(): ReactElement {
       else toast(savedText(saved), 'ok')
       close()
     } catch (error) {
-      const list = error instanceof ApiError ? error.diagnostics.filter(({ severity }) => severity === 'error') : []
-      const met = error instanceof ApiError && error.code === 'would_replace'
-      setProblems({ text: met ? MET : messageOf(error), list })
+      setProblems(problemsOf(error))
       found.reload()
     } finally {
       setBusy(false)
@@ -143,11 +142,16 @@ export default function PublishDialog(): ReactElement {
           </Suspense>
         ) : null}
         {triggersOff ? <TriggersOff activates={activates} onChange={setActivates} /> : null}
-        {problems ? <Refused {...problems} /> : null}
+        {problems ? <Refused {...problems} onShow={show} /> : null}
         <Stops stops={impact.stops} ticked={(id) => ticked.includes(`${name} ${id}`)} onTick={tick} />
       </form>
     </Dialog>
   )
+
+  function show(found: Diagnostic): void {
+    close()
+    goToFinding(doc, found, specsOf())
+  }
 
   function tick(id: string): void {
     const key = `${name} ${id}`
@@ -224,13 +228,32 @@ function TriggersOff({ activates, onChange }: { activates: boolean; onChange: (o
   )
 }
 
-function Refused({ text, list }: Problems): ReactElement {
+/** A refusal that is about a block has its place. */
+function problemsOf(error: unknown): Problems {
+  if (!(error instanceof ApiError)) return { text: messageOf(error), list: [] }
+  const list = error.diagnostics.filter(({ severity }) => severity === 'error')
+  if (error.code === 'would_replace') return { text: MET, list }
+  const { code, pointer, message, hint } = error
+  if (!list.length && pointer.startsWith('/blocks/')) list.push({ code, severity: 'error', pointer, message, hint })
+  return { text: list.length ? 'It cannot be published yet.' : messageOf(error), list }
+}
+
+/** A message whose place is written before it. */
+const withoutPlace = (message: string): string => message.replace(/^(block '[^']*'|"[^"]*"): /, '')
+
+function Refused({ text, list, onShow }: Problems & { onShow: (found: Diagnostic) => void }): ReactElement {
+  const doc = useStore(docStore, (s) => s.doc)
   return (
     <div role="alert" className="dialogform__refused">
       <p>{text}</p>
       <ul>
         {list.slice(0, 8).map((found, i) => (
-          <li key={i}>{found.message}</li>
+          <li key={i}>
+            <button type="button" className="publish__place" onClick={() => onShow(found)}>
+              {placeOfFinding(doc, found, specsOf()).words}
+            </button>
+            : {withoutPlace(found.message)}
+          </li>
         ))}
       </ul>
     </div>

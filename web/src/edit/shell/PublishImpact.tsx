@@ -66,10 +66,12 @@ function Column({
         {title}
       </h3>
       <ul>
-        {effects.slice(0, SHOWN).map(({ id, what, note }) => (
+        {effects.slice(0, SHOWN).map(({ id, what, note, field }) => (
           <li key={id}>
             {what}
-            <small>{note}</small>
+            <small>
+              {note} {field ? <Was value={field.before} /> : null} {field ? <Now value={field.after} /> : null}
+            </small>
           </li>
         ))}
         {rest > 0 ? <li className="quiet">{rest} more</li> : null}
@@ -88,6 +90,7 @@ function changed(diff: DocumentDiff): Effect[] {
       how === 'changed'
         ? [...new Set(fields.map(({ path }) => fieldWords(path, false).toLowerCase()))].slice(0, 3).join(', ')
         : how,
+    ...(how === 'changed' && fields.length === 1 ? { field: fields[0]! } : {}),
   }))
   const added = diff.edges.filter(({ how }) => how === 'added').length
   const removed = diff.edges.length - added

@@ -2,8 +2,9 @@
 
 import type { ScheduleView, WebhookView } from '../../api/schemas'
 import type { Block, Document } from '../../api/types'
-import { diffDocuments, isSame, type DocumentDiff } from '../../document/diff'
+import { diffDocuments, isSame, type DocumentDiff, type FieldChange } from '../../document/diff'
 import { isTrigger, nameOf, type Specs } from '../../document/document'
+import { cronWords } from '../../forms/triggers/cron'
 
 /** The version that is active under the name now. */
 export interface Active {
@@ -22,6 +23,8 @@ export interface Effect {
   what: string
   /** "people with this link see that it ended" */
   note: string
+  /** The one value that changes. */
+  field?: FieldChange
 }
 
 export interface Impact {
@@ -84,9 +87,17 @@ function starting(doc: Document, before: Document | null, specs: Specs): Effect[
 function startNote(block: Block, stays: boolean): string {
   if (block.type === 'start') return 'by hand, by API and from other workflows'
   if (block.params?.enabled === false) return 'disabled until it is switched on in Settings'
-  if (block.type === 'schedule') return stays ? 'its next run uses the new version' : 'new schedule'
+  if (block.type === 'schedule')
+    return [whenOf(block), stays ? 'its next run uses the new version' : 'new schedule'].filter(Boolean).join(', ')
   if (block.type === 'webhook') return stays ? 'the same URL, the next call uses the new version' : 'gets its URL now'
   return stays ? 'the same link, now with the new version' : 'gets its public link now'
+}
+
+/** "at 09:00 on weekdays (UTC)"; empty where there are no simple words for it. */
+function whenOf({ params }: Block): string {
+  const words = typeof params?.cron === 'string' ? cronWords(params.cron) : null
+  const tz = typeof params?.tz === 'string' && params.tz ? params.tz : 'UTC'
+  return words ? `${words.charAt(0).toLowerCase()}${words.slice(1)} (${tz})` : ''
 }
 
 function stopping(doc: Document, active: Active | null, specs: Specs): Effect[] {
@@ -98,7 +109,7 @@ function stopping(doc: Document, active: Active | null, specs: Specs): Effect[] 
     const now = doc.blocks[id]
     if (isOn(now, specs) && now.type === block.type) continue
     gone.add(id)
-    effects.push({ id, what: called(active.document, id), note: stopNote(block.type) })
+    effects.push({ id, what: called(active.document, id), note: stopNote(block) })
   }
   // Made beside the document, they name a block that is no longer there.
   const others: readonly (WebhookView | ScheduleView)[] = [...active.webhooks, ...active.schedules]
@@ -119,4 +130,7 @@ const STOPS: Readonly<Record<string, string>> = {
   schedule: 'it starts no more runs',
 }
 
-const stopNote = (type: string): string => STOPS[type] ?? 'no runs by hand, by API or from other workflows'
+function stopNote(block: Block): string {
+  const note = STOPS[block.type] ?? 'no runs by hand, by API or from other workflows'
+  return [block.type === 'schedule' && whenOf(block), note].filter(Boolean).join(', ')
+}
