@@ -13,7 +13,7 @@ from executor.errors import WeftError
 from executor.service.topics.lifecycle import How, MigrateAnswer
 from executor.service.topics.reruns import BlockFate, Continuation, Target
 from executor.service.topics.rewinds import ForkPreview
-from executor.service.views import Submitted, view_of
+from executor.service.views import RerunPreview, Submitted, view_of
 from server.api.runs import (
     KEY,
     LINKS,
@@ -98,17 +98,6 @@ class MigrateRequest(Struct, forbid_unknown_fields=True):
     """POST /api/runs/{id}/migrate. `version` of the same workflow."""
 
     version: Version
-
-
-class RerunPreview(Struct, frozen=True):
-    """Ids of blocks, including those inside containers: `reused` keep their outputs, `again` can run, `skipped` stay
-    skipped."""
-
-    run: str
-    start: str = msgspec.field(name="from")
-    reused: tuple[str, ...]
-    again: tuple[str, ...]
-    skipped: tuple[str, ...]
 
 
 class ForkAccepted(RunAccepted, frozen=True, kw_only=True):
@@ -224,8 +213,7 @@ def _made(answer: Made) -> Json[Made]:
 async def preview(call: Call, id: str, query: RerunQuery) -> RerunPreview:
     """Changes nothing. 409: the run has not ended, or the block is inside a container (`container` is the outermost
     one)."""
-    found = await call.engine.lifecycle.preview_run_from(id, query.start)
-    return RerunPreview(found.run, found.block, found.reused, found.again, found.skipped)
+    return await call.engine.lifecycle.preview_run_from(id, query.start)
 
 
 @route(

@@ -11,7 +11,6 @@ from msgspec import Meta, Struct
 from msgspec.structs import asdict, replace
 from starlette.responses import Response
 
-from compiler.diagnostics import Diagnostic
 from compiler.document import Priority
 from compiler.render import Format
 from executor.errors import BadRequest, Conflict
@@ -90,16 +89,10 @@ class RunUrls(Struct, frozen=True):
     rerun: str
 
 
-class RunAccepted(Struct, frozen=True):
+class RunAccepted(Submitted, frozen=True, kw_only=True):
     """`created` is false if the idempotency key was used before; the run is then the one created with it."""
 
-    run: str
-    workflow: str
-    version: int | None
-    status: RunStatus
-    created: bool
     urls: RunUrls
-    diagnostics: tuple[Diagnostic, ...] = ()
 
 
 class RunResult(Struct, frozen=True):
@@ -132,14 +125,7 @@ class Cancelled(Struct, frozen=True):
 
 
 class RunDetail(RunView, frozen=True, kw_only=True, omit_defaults=False):
-    """`status`: queued, running, waiting, succeeded, failed, cancelled. `output`, `response`: after it has finished.
-    `failed_nodes`: keys of those in `nodes` that failed; in a run that succeeded, their errors were handled.
-    `children`: newest first. `child_waits`: open waits of runs below it, each with the id of its run;
-    `children_active`: runs below it that are running or due. `unread`: answers, signals, results of child runs and
-    requests that a waiting run has received but not processed. `by`: who started it, such as `user:ada`, `token:ID` or
-    `server-token`; null for triggers, child runs and servers without a token. `stale`: its worker stopped responding,
-    and no other one has continued the run yet; `stale_since_ms`: when the lease of that worker lapsed. `lacks`: the
-    function or block type that the run waits for, as the process that answers does not have it."""
+    __doc__ = RunView.__doc__
 
     nodes: tuple[NodeView, ...] = ()
     failed_nodes: tuple[str, ...] = ()
@@ -200,6 +186,8 @@ class InputList(Struct, frozen=True):
     inputs: Annotated[list[Any], Meta(max_length=10)]
 
 
+_STANDING = "Seconds to wait, at most 60, until the run has ended or only an answer or a signal can move it."
+Seconds = Annotated[float, Meta(ge=0, extra={"cut_at": WAIT_S_MAX})]
 Since = Annotated[int, Meta(ge=0, description="Only runs that were created at this time or later.")]
 Until = Annotated[int, Meta(ge=0, description="Only runs that were created before this time.")]
 
@@ -229,28 +217,12 @@ class RunsQuery(Struct, frozen=True):
 class StartQuery(Struct, frozen=True):
     """The query of requests that start a run. `preview` applies to a stream of its events."""
 
-    wait: (
-        Annotated[
-            float, Meta(ge=0, extra={"cut_at": WAIT_S_MAX}, description="Seconds to wait for the result, at most 60.")
-        ]
-        | None
-    ) = None
+    wait: Annotated[Seconds, Meta(description="Seconds to wait for the result, at most 60.")] | None = None
     preview: Preview | None = None
 
 
 class RunQuery(Struct, frozen=True):
-    wait: (
-        Annotated[
-            float,
-            Meta(
-                ge=0,
-                extra={"cut_at": WAIT_S_MAX},
-                description="Seconds to wait, at most 60, until the run has ended or only an answer or a signal can "
-                "move it.",
-            ),
-        ]
-        | None
-    ) = None
+    wait: Annotated[Seconds, Meta(description=_STANDING)] | None = None
 
 
 class PlanQuery(Struct, frozen=True):

@@ -125,7 +125,7 @@ async def run_now(call: Call, id: str) -> Json[RunAccepted]:
     """Start a run, even if the schedule is disabled or other runs are open."""
     run = await call.engine.schedules.run_now(id)
     row = await call.engine.runs.row(run)
-    accepted = RunAccepted(row.id, row.workflow, row.version, row.status, True, run_urls(row.id))
+    accepted = RunAccepted(row.id, row.workflow, row.version, row.status, True, urls=run_urls(row.id))
     return Json(accepted, 202, {"Location": f"/api/runs/{run}"})
 
 

@@ -126,7 +126,7 @@ def list_hooks(url: str, workflow: str | None, as_json: bool) -> None:
     """List webhooks with their addresses."""
     found = call(url, lambda client: client.webhooks(workflow))["webhooks"]
     width = max((len(_id(one)) for one in found), default=0)
-    lines = (f"{_id(one):<{width}}  {_kind(one):<6}  {_mark(one)}  {_text(one['url'])}" for one in found)
+    lines = (f"{_id(one):<{width}}  {_kind(one):<6}  {_mark(one)}  {plain(one['url'])}" for one in found)
     show(found, as_json, lines)
     if not found:
         click.echo("No webhooks. Deploy a workflow with a `webhook` block to create one.", err=True)
@@ -165,9 +165,9 @@ def _switch(url: str, schedule: str, how: str) -> int:
 
 def _schedule_line(one: Json) -> str:
     next_text = _local_time(one["next_run_at_ms"], one["tz"]) if one["next_run_at_ms"] else "-"
-    by = f"  by {_text(one['made_by'])}" if one["made_by"] else ""
-    line = f"{_id(one)}  {_text(one['cron'])}  {one['tz']}  {_mark(one)}  next {next_text}{by}"
-    return f"{line}  {click.style(_text(one['error']), fg='red')}" if one["error"] else line
+    by = f"  by {plain(one['made_by'])}" if one["made_by"] else ""
+    line = f"{_id(one)}  {plain(one['cron'])}  {one['tz']}  {_mark(one)}  next {next_text}{by}"
+    return f"{line}  {click.style(plain(one['error']), fg='red')}" if one["error"] else line
 
 
 def _schedule_lines(one: Json) -> Iterator[str]:
@@ -175,21 +175,21 @@ def _schedule_lines(one: Json) -> Iterator[str]:
     yield from (f"  at {_local_time(at, one['tz'])}" for at in one["upcoming_ms"][1:])
     for fire in one["fires"][:10]:
         rest = fire["run"] or fire["error"] or ""
-        yield f"  {_local_time(fire['due_ms'], one['tz'])}  {fire['outcome']:<7}  {_text(rest)}".rstrip()
+        yield f"  {_local_time(fire['due_ms'], one['tz'])}  {fire['outcome']:<7}  {plain(rest)}".rstrip()
 
 
 def _hook_lines(one: Json) -> Iterator[str]:
     yield f"{_id(one)}  {one['auth']}  {_mark(one)}"
-    yield f"  address   {_text(one['url'])}"
-    yield f"  starts    {_text(one['workflow'])}" + (f" at {_text(one['trigger'])}" if one["trigger"] else "")
+    yield f"  address   {plain(one['url'])}"
+    yield f"  starts    {plain(one['workflow'])}" + (f" at {plain(one['trigger'])}" if one["trigger"] else "")
     if one["secret"]:
         yield f"  secret    {one['secret']}"
     elif one["secret_env"]:
         yield f"  secret    the value of {one['secret_env']}"
     if one["problem"]:
-        yield f"  {click.style(_text(one['problem']), fg='red')}"
+        yield f"  {click.style(plain(one['problem']), fg='red')}"
     for delivery in one["deliveries"][:10]:
-        yield f"  {_local_time(delivery['at_ms'])}  {delivery['outcome']}  {_text(delivery['run'] or '')}".rstrip()
+        yield f"  {_local_time(delivery['at_ms'])}  {delivery['outcome']}  {plain(delivery['run'] or '')}".rstrip()
     for refused in one["refused"]:
         since = _local_time(refused["first_at_ms"])
         yield f"  {_local_time(refused['last_at_ms'])}  {refused['outcome']}  {refused['count']} refused since {since}"
@@ -210,11 +210,7 @@ def _mark(one: Json) -> str:
 
 
 def _id(one: Json) -> str:
-    return _text(one["id"])
-
-
-def _text(value: str) -> str:
-    return plain(value)
+    return plain(one["id"])
 
 
 def _plain_id(workflow: str) -> str:

@@ -327,18 +327,15 @@ async def _collect(
     database: Path | str, older_than_ms: int | None, keep: int, dry_run: bool, snapshots: bool
 ) -> tuple[Collected, int]:
     """The second value is of snapshots, which `collect` leaves."""
-    from executor.errors import Conflict
     from executor.kernel.process.clock import SystemClock
-    from executor.service.upkeep.gc import GcJob, collect, noted, preview
+    from executor.service.upkeep.gc import GcJob, collect, in_progress, noted, preview
 
     store = _store_of(database)
     await store.open()
     try:
         async with store.deleting() as alone:
             if not alone and not dry_run:
-                raise Conflict(
-                    "another process is deleting old runs of this database", hint="try again when it is done"
-                )
+                raise in_progress()
             clock = SystemClock()
             now_ms = clock.now_ms()
             if dry_run:

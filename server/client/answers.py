@@ -86,8 +86,8 @@ class DraftFolder(TypedDict): id: str; folder: str
 class DraftPage(TypedDict): drafts: list[DraftSummary]; next: str | None
 class RunAccepted(TypedDict):
     run: str; workflow: str; version: int | None
-    status: Literal["cancelled", "failed", "queued", "running", "succeeded", "waiting"]; created: bool; urls: RunUrls
-    diagnostics: list[Diagnostic]
+    status: Literal["cancelled", "failed", "queued", "running", "succeeded", "waiting"]; created: bool
+    diagnostics: list[Diagnostic]; urls: RunUrls
 class DraftSaved(TypedDict): id: str; name: str; rev: int; updated_at_ms: int; diagnostics: list[Diagnostic]
 class DraftSummary(TypedDict):
     id: str; name: str; rev: int; base_name: str | None; base_version: int | None; base_rev: int | None
@@ -96,8 +96,8 @@ class SavedWorkflow(TypedDict):
     name: str; version: int; hash: str; created: bool; diagnostics: list[Diagnostic]; activated: bool
     replaced: int | None
 class DraftView(TypedDict):
-    id: str; name: str; document: Any; rev: int; base_name: str | None; base_version: int | None; base_rev: int | None
-    created_at_ms: int; updated_at_ms: int; folder: str; diagnostics: list[Diagnostic]
+    id: str; name: str; rev: int; base_name: str | None; base_version: int | None; base_rev: int | None
+    created_at_ms: int; updated_at_ms: int; folder: str; document: Any; diagnostics: list[Diagnostic]
 class DueRetry(TypedDict): key: str; attempt: int; due_ms: int
 class EnvName(TypedDict): name: str; set: bool; secret: bool; used_by: list[EnvUse]
 class EnvNames(TypedDict): env: list[EnvName]

@@ -37,10 +37,7 @@ def main() -> int:
     answer, sys.stdout = sys.stdout, sys.stderr
     try:
         found = read(file)
-    except TraceError as error:
-        print(error, file=sys.stderr)
-        return 1
-    except ValueError as error:
+    except (TraceError, ValueError) as error:
         print(error, file=sys.stderr)
         return 1
     except BaseException as error:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from executor.errors import NotFound
+from executor.errors import Conflict, NotFound
 from executor.kernel.store.run_rows import RunRow
+from executor.kernel.store.statements import TERMINAL
 from executor.kernel.store.topics.store import Store
 from executor.kernel.store.topics.workflows import WorkflowRow
 
@@ -17,6 +18,13 @@ async def find_run(store: Store, run: str) -> RunRow:
         hint = "`weft runs` or engine.runs.list() has the runs there are; ended ones may have been deleted by age"
         raise NotFound(f"there is no run '{run}'", code="run_not_found", hint=hint)
     return row
+
+
+def check_ended(row: RunRow) -> None:
+    """Raises Conflict if the run is open."""
+    if row.status not in TERMINAL:
+        message, hint = f"run {row.id} has not ended yet (it is {row.status})", "cancel it, or wait until it ends"
+        raise Conflict(message, code="run_not_ended", hint=hint)
 
 
 @asynccontextmanager

@@ -22,7 +22,7 @@ from compiler.document import NESTING_MAX
 from executor.errors import BadRequest, Conflict, NotFound, NoWorkflow
 from executor.kernel.process.threads import aside
 from executor.kernel.run.imports import as_ours
-from executor.kernel.store.topics.drafts import DraftRow
+from executor.kernel.store.topics.drafts import DraftHead, DraftRow
 from executor.service.parts import Parts, Topic
 from executor.service.topics.runs import Runs
 from executor.service.topics.workflows import Workflows
@@ -32,19 +32,10 @@ NAME_LENGTH_MAX = 200
 TO_DO_MAX = 8_000  # the characters of an import's to-do list
 
 
-class DraftView(Struct, frozen=True):
+class DraftView(DraftHead, frozen=True):
     """A draft and its diagnostics. Times are Unix milliseconds. See DraftHead for its base."""
 
-    id: str
-    name: str
     document: Any
-    rev: int
-    base_name: str | None
-    base_version: int | None
-    base_rev: int | None
-    created_at_ms: int
-    updated_at_ms: int
-    folder: str
     diagnostics: tuple[Diagnostic, ...] = ()
 
 

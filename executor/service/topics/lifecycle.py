@@ -25,7 +25,7 @@ from executor.kernel.journal.given import Continued, is_same, kept
 from executor.kernel.journal.projection import decision
 from executor.kernel.journal.reader import Records, load_plan
 from executor.kernel.process.acting import present_actor
-from executor.kernel.read.find import existing_run, find_version
+from executor.kernel.read.find import check_ended, existing_run, find_version
 from executor.kernel.run.move import Misfit, fit
 from executor.kernel.run.new_run import Origin, check_input, new_run, new_run_id, origin_as, request_hash
 from executor.kernel.store.run_rows import Record, RunRow
@@ -38,7 +38,7 @@ from executor.service.topics.history import state_of
 from executor.service.topics.reruns import Continuation, Target
 from executor.service.topics.rewinds import NO_REWIND, ForkPreview, Params, Rewind, Steps, with_params
 from executor.service.topics.runs import Runs
-from executor.service.views import Rerun, Submitted, view_of
+from executor.service.views import RerunPreview, Submitted, view_of
 
 # The interval between checks if a run has moved; its owner may be another process.
 LOOK_S = 0.25
@@ -159,19 +159,14 @@ class Lifecycle(Topic):
         after = set() if block is None else reruns.blocks_from(plan, _root_node(plan, block))
         return row, plan, origin, tuple(sorted({*again, *after}))
 
-    async def preview_run_from(self, run: str, block: str | None = None) -> Rerun:
+    async def preview_run_from(self, run: str, block: str | None = None) -> RerunPreview:
         async with existing_run(self._store, run):
             _, plan = await self._ended(run)
             return await preview(self._store, plan, run, block or plan.trigger)
 
     async def _ended(self, run: str) -> tuple[RunRow, Plan]:
         row, plan = await self._run(run)
-        if row.status not in TERMINAL:
-            raise Conflict(
-                f"run {run} has not ended yet (it is {row.status})",
-                code="run_not_ended",
-                hint="cancel it, or wait until it ends",
-            )
+        check_ended(row)
         return row, plan
 
     async def fork(
@@ -402,7 +397,7 @@ async def _taken_over(
     return await kept(store, plan, run, usable, Continued(again, has_new_input, writes_again))
 
 
-async def preview(store: Store, plan: Plan, run: str, block: str) -> Rerun:
+async def preview(store: Store, plan: Plan, run: str, block: str) -> RerunPreview:
     again = followers(plan, _root_node(plan, block))
     outcomes = await _outcomes(store, plan, run)
     reused = await _taken_over(store, plan, run, outcomes, again)
@@ -418,10 +413,8 @@ async def preview(store: Store, plan: Plan, run: str, block: str) -> Rerun:
         # A container has two nodes; either of them that runs again is the container running again.
         if fate.get(node.block) != "again":
             fate[node.block] = what
-    reused_blocks, again_blocks, skipped_blocks = (
-        tuple(block for block, what in fate.items() if what == wanted) for wanted in ("reused", "again", "skipped")
-    )
-    return Rerun(run, block, reused_blocks, again_blocks, skipped_blocks)
+    kinds = ("reused", "again", "skipped")
+    return RerunPreview(run, block, *(tuple(one for one in fate if fate[one] == kind) for kind in kinds))
 
 
 async def alone_again(store: Store, plan: Plan, run: str, key: NodeKey) -> tuple[int, bool] | None:

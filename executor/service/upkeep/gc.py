@@ -25,7 +25,7 @@ from executor.errors import Conflict, NotFound, StoreError, WeftError
 from executor.kernel.process.acting import leave_act
 from executor.kernel.process.clock import Clock
 from executor.kernel.process.task import BackgroundTask
-from executor.kernel.read.find import find_run
+from executor.kernel.read.find import check_ended, find_run
 from executor.kernel.store.run_rows import RunRow
 from executor.kernel.store.statements import TERMINAL
 from executor.kernel.store.topics.store import Store
@@ -297,7 +297,7 @@ class Upkeep(Topic):
                 own = self._jobs.get(kind)
                 if own is None or own[1].done():
                     if await self._running(kind) is not None:
-                        raise _in_progress()
+                        raise in_progress()
                     job = await self._begin(older_than_ms, keep, dry_run=dry_run, by_days=by_days)
                     own = self._jobs[kind]
                     break
@@ -322,7 +322,7 @@ class Upkeep(Topic):
             try:
                 async with nullcontext(True) if dry_run else self._store.deleting() as alone:
                     if not alone:
-                        raise _in_progress()
+                        raise in_progress()
                     async with noted(self._store, self._clock, job):
                         begun.set_result(None)
                         if dry_run:
@@ -351,12 +351,7 @@ class Upkeep(Topic):
         """Delete the run and the runs below it; returns their number. Raises NotFound, Conflict (it is open, kept, or
         needed by another)."""
         row = await find_run(self._store, run)
-        if row.status not in TERMINAL:
-            raise Conflict(
-                f"run {run} has not ended yet (it is {row.status})",
-                code="run_not_ended",
-                hint="cancel it, or wait until it ends",
-            )
+        check_ended(row)
         family = await self._family(row)
         for each in family:
             if each.status not in TERMINAL:
@@ -397,7 +392,7 @@ class Upkeep(Topic):
         )
 
 
-def _in_progress() -> Conflict:
+def in_progress() -> Conflict:
     return Conflict(
         "another process is deleting old runs of this database", code="gc_in_progress", hint="try again when it is done"
     )

@@ -9,7 +9,7 @@ from functools import cache
 from operator import attrgetter
 from typing import Annotated, Any, Literal, TypeVar, overload
 
-from msgspec import Meta, Struct
+from msgspec import Meta, Struct, field
 
 from compiler.diagnostics import Diagnostic
 from executor.kernel.core.events import WaitKind
@@ -263,10 +263,11 @@ class RunView(Struct, frozen=True, omit_defaults=True):
     `children_active`: runs below it that are running or due. `unread`: answers, signals, results of child runs and
     requests that a waiting run has received but not processed. `usage`: usage and cost of its steps and those of all
     runs below it, by model; steps taken over from another run count for that one alone. `by`: who started it,
-    `user:ada`, `token:ID` or `server-token`, or None for a trigger, another run, or a server without a token.
+    `user:ada`, `token:ID` or `server-token`, or null for a trigger, another run, or a server without a token.
     `continues`: the run that ended with this one as its next; `continued_as`: the run that continues this one. `stale`:
     its worker stopped responding, and no other one has continued the run yet; `stale_since_ms`: when the lease of that
-    worker lapsed. `lacks`: the function or block type that the run waits for, because this process does not have it."""
+    worker lapsed. `lacks`: the function or block type that the run waits for, as the process that answers does not
+    have it."""
 
     id: str
     workflow: str
@@ -390,12 +391,12 @@ class RunDocument(Struct, frozen=True):
     document: dict[str, Any]
 
 
-class Rerun(Struct, frozen=True):
-    """The effect of a run from block `block` of `run`. Ids of blocks in plan order, those inside containers included:
-    `reused` keep their outputs, `again` may run, `skipped` stay skipped."""
+class RerunPreview(Struct, frozen=True):
+    """Ids of blocks in plan order, including those inside containers: `reused` keep their outputs, `again` can run,
+    `skipped` stay skipped."""
 
     run: str
-    block: str
+    start: str = field(name="from")
     reused: tuple[str, ...]
     again: tuple[str, ...]
     skipped: tuple[str, ...]

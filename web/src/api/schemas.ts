@@ -462,8 +462,8 @@ export interface DraftRunAccepted {
   version: number | null
   status: 'cancelled' | 'failed' | 'queued' | 'running' | 'succeeded' | 'waiting'
   created: boolean
-  urls: RunUrls
   diagnostics: Diagnostic[]
+  urls: RunUrls
   draft: string
   rev: number
 }
@@ -509,7 +509,6 @@ export interface DraftVersion {
 export interface DraftView {
   id: string
   name: string
-  document: Json
   rev: number
   base_name: string | null
   base_version: number | null
@@ -517,6 +516,7 @@ export interface DraftView {
   created_at_ms: number
   updated_at_ms: number
   folder: string
+  document: Json
   diagnostics: Diagnostic[]
 }
 
@@ -638,8 +638,8 @@ export interface ForkAccepted {
   version: number | null
   status: 'cancelled' | 'failed' | 'queued' | 'running' | 'succeeded' | 'waiting'
   created: boolean
-  urls: RunUrls
   diagnostics: Diagnostic[]
+  urls: RunUrls
   source: string
   seq: number
 }
@@ -1210,8 +1210,8 @@ export interface RerunOfMany {
   error: string
 }
 
-/** Ids of blocks, including those inside containers: `reused` keep their outputs, `again` can run, `skipped` stay
- * skipped. */
+/** Ids of blocks in plan order, including those inside containers: `reused` keep their outputs, `again` can run,
+ * `skipped` stay skipped. */
 export interface RerunPreview {
   run: string
   from: string
@@ -1245,8 +1245,8 @@ export interface RetryAccepted {
   version: number | null
   status: 'cancelled' | 'failed' | 'queued' | 'running' | 'succeeded' | 'waiting'
   created: boolean
-  urls: RunUrls
   diagnostics: Diagnostic[]
+  urls: RunUrls
   source: string
   how: 'from_block' | 'from_node' | 'now' | 'whole_container'
   block: string
@@ -1268,8 +1268,8 @@ export interface RunAccepted {
   version: number | null
   status: 'cancelled' | 'failed' | 'queued' | 'running' | 'succeeded' | 'waiting'
   created: boolean
-  urls: RunUrls
   diagnostics: Diagnostic[]
+  urls: RunUrls
 }
 
 /** The number of runs by status. */
@@ -1292,10 +1292,13 @@ export interface RunDeleted {
  * `failed_nodes`: keys of those in `nodes` that failed; in a run that succeeded, their errors were handled.
  * `children`: newest first. `child_waits`: open waits of runs below it, each with the id of its run;
  * `children_active`: runs below it that are running or due. `unread`: answers, signals, results of child runs and
- * requests that a waiting run has received but not processed. `by`: who started it, such as `user:ada`, `token:ID` or
- * `server-token`; null for triggers, child runs and servers without a token. `stale`: its worker stopped responding,
- * and no other one has continued the run yet; `stale_since_ms`: when the lease of that worker lapsed. `lacks`: the
- * function or block type that the run waits for, as the process that answers does not have it. */
+ * requests that a waiting run has received but not processed. `usage`: usage and cost of its steps and those of all
+ * runs below it, by model; steps taken over from another run count for that one alone. `by`: who started it,
+ * `user:ada`, `token:ID` or `server-token`, or null for a trigger, another run, or a server without a token.
+ * `continues`: the run that ended with this one as its next; `continued_as`: the run that continues this one. `stale`:
+ * its worker stopped responding, and no other one has continued the run yet; `stale_since_ms`: when the lease of that
+ * worker lapsed. `lacks`: the function or block type that the run waits for, as the process that answers does not
+ * have it. */
 export interface RunDetail {
   id: string
   workflow: string
