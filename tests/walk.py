@@ -51,7 +51,7 @@ class Walk:
         name = frame.f_code.co_filename
         if name.startswith(PACKAGES):
             self.files[name.removeprefix(f"{ROOT}/")] = None
-            if name.endswith("/blocks/types/http.py") and frame.f_code.co_name == "run":
+            if name.endswith("/blocks/types/http.py") and frame.f_code.co_name == "block":
                 self._recording = False
                 self.reached.set()
 

@@ -14,7 +14,7 @@ from urllib.parse import quote
 import orjson
 import pytest
 
-from executor.blocks.types.http import Http
+from executor.blocks.types.http import block as http_block
 from executor.blocks.vault.connection import Connection
 from executor.kernel.handler.base import Context, Done
 from executor.open.embed import open_engine
@@ -145,13 +145,13 @@ async def test_a_block_of_weft_holds_handles_and_the_request_has_the_value(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     held: list[Any] = []
-    run_http = Http.run
+    run_http = http_block.run
 
-    async def looks(self: Http, ctx: Context) -> Done:
+    async def looks(ctx: Context) -> Done:
         held.append(pickle.loads(pickle.dumps(ctx.params)))
-        return await run_http(self, ctx)
+        return await run_http(ctx)
 
-    monkeypatch.setattr(Http, "run", looks)
+    monkeypatch.setattr(http_block, "run", looks)
     value = 'a "quoted" & p/ct % value+1'
     seen: list[Request] = []
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from compiler.catalog import BlockSpec, Case, Finding, Params
+from compiler.catalog import Case, Finding, Params
+from executor.blocks.types.declared import block_type
 from executor.blocks.types.params import (
     EXPIRE_TITLES,
     EXPIRES_IN_S,
@@ -127,48 +128,43 @@ def _is_id(text: Any) -> bool:
     return isinstance(text, str) and re.fullmatch(HANDLE_PATTERN, text) is not None
 
 
-class Approval:
-    spec = BlockSpec(
-        type="approval",
-        title="Approval",
-        description="Asks a person to decide and waits for the answer. The link to the page works once.",
-        category="people",
-        pauses=True,
-        params=_Params.json_schema,
-        cases=_cases,
-        check=_check,
-        output_from=lambda params: answer_schema(params, _ANSWERED),
-        addresses=ADDRESSES,
-        sentence="Ask: {title} | Ask a person",
-        icon="person",
-    )
-
-    async def run(self, ctx: Context) -> Suspend:
-        """Raises BlockError(params_invalid): better now than when a person has filled in the form."""
-        params = _Params(ctx.params)
-        actions = tuple(item for item in params.actions if isinstance(item, str))
-        on_expire = params.on_expire
-        if on_expire not in (*_ENDS, *actions):
-            raise invalid(
-                f'"{on_expire[:80]}" is not a button of this block, and not fail, continue or skip',
-                hint=f"The buttons are {', '.join(actions)}." if actions else "It has no buttons.",
-            )
-        fail_on = [action for action in params.fail_on if action in actions]
-        if on_expire in fail_on:
-            on_expire = "fail"
-        request = params.shown(ctx.name) | {"actions": list(actions)} | _answerers(params)
-        if isinstance(params.outcomes, dict):
-            request |= {"outcomes": {action: str(text) for action, text in params.outcomes.items() if text is not None}}
-        return Suspend(
-            "approval" if actions else "form",
-            request=request | {"fail_on": fail_on} if fail_on else request,
-            schema=form_schema(params.fields),
-            actions=actions,
-            due_ms=expiry_ms(params.expires_in_s, ctx.now_ms),
-            on_expire=on_expire,
-            messages=params.messages(),
-            remind_ms=params.remind_ms(params.expires_in_s, ctx.now_ms),
+@block_type(
+    type="approval",
+    title="Approval",
+    description="Asks a person to decide and waits for the answer. The link to the page works once.",
+    category="people",
+    pauses=True,
+    params=_Params.json_schema,
+    cases=_cases,
+    check=_check,
+    output_from=lambda params: answer_schema(params, _ANSWERED),
+    addresses=ADDRESSES,
+    sentence="Ask: {title} | Ask a person",
+    icon="person",
+)
+async def block(ctx: Context) -> Suspend:
+    """Raises BlockError(params_invalid): better now than when a person has filled in the form."""
+    params = _Params(ctx.params)
+    actions = tuple(item for item in params.actions if isinstance(item, str))
+    on_expire = params.on_expire
+    if on_expire not in (*_ENDS, *actions):
+        raise invalid(
+            f'"{on_expire[:80]}" is not a button of this block, and not fail, continue or skip',
+            hint=f"The buttons are {', '.join(actions)}." if actions else "It has no buttons.",
         )
-
-
-block = Approval()
+    fail_on = [action for action in params.fail_on if action in actions]
+    if on_expire in fail_on:
+        on_expire = "fail"
+    request = params.shown(ctx.name) | {"actions": list(actions)} | _answerers(params)
+    if isinstance(params.outcomes, dict):
+        request |= {"outcomes": {action: str(text) for action, text in params.outcomes.items() if text is not None}}
+    return Suspend(
+        "approval" if actions else "form",
+        request=request | {"fail_on": fail_on} if fail_on else request,
+        schema=form_schema(params.fields),
+        actions=actions,
+        due_ms=expiry_ms(params.expires_in_s, ctx.now_ms),
+        on_expire=on_expire,
+        messages=params.messages(),
+        remind_ms=params.remind_ms(params.expires_in_s, ctx.now_ms),
+    )

@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-from compiler.catalog import BlockSpec
+from executor.blocks.types.declared import block_type
 from executor.kernel.handler.base import Context, Done
 
 
-class Break:
-    spec = BlockSpec(
-        type="break",
-        title="Break",
-        description="Ends the loop after the current iteration. Place it after a condition.",
-        category="flow",
-        inline=True,
-        inside="loop",
-        sentence="End the loop",
-        icon="exit",
-    )
-
-    async def run(self, ctx: Context) -> Done:
-        """`values.scope` records that the block ran, when the step is recorded and again on recovery."""
-        return Done({"break": True})
-
-
-block = Break()
+@block_type(
+    type="break",
+    title="Break",
+    description="Ends the loop after the current iteration. Place it after a condition.",
+    category="flow",
+    inline=True,
+    inside="loop",
+    sentence="End the loop",
+    icon="exit",
+)
+async def block(ctx: Context) -> Done:
+    """`values.scope` records that the block ran, when the step is recorded and again on recovery."""
+    return Done({"break": True})

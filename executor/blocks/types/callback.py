@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import orjson
 
-from compiler.catalog import BlockSpec
+from executor.blocks.types.declared import block_type
 from executor.blocks.types.params import (
     FILLED,
     SENT_HEADERS,
@@ -66,23 +66,21 @@ class _Params(Expiring):
     schema: dict[str, Any] | None = BODY_SCHEMA
 
 
-class Callback:
-    spec = BlockSpec(
-        type="callback",
-        title="Callback",
-        description="Waits until another system sends a request to a URL created for this run. The URL works once.",
-        category="flow",
-        pauses=True,
-        params=_Params.json_schema,
-        output=CALLED,
-        sentence="Send the callback URL to {send.url} | Wait for {title} | Wait for another system",
-        icon="signal",
-    )
-
-    async def run(self, ctx: Context) -> Suspend:
-        params = _Params(ctx.params)
-        messages = () if params.send is None else (("request", _request(params.send)),)
-        return until_called(ctx, params, params.schema, params.title or ctx.name, messages)
+@block_type(
+    type="callback",
+    title="Callback",
+    description="Waits until another system sends a request to a URL created for this run. The URL works once.",
+    category="flow",
+    pauses=True,
+    params=_Params.json_schema,
+    output=CALLED,
+    sentence="Send the callback URL to {send.url} | Wait for {title} | Wait for another system",
+    icon="signal",
+)
+async def block(ctx: Context) -> Suspend:
+    params = _Params(ctx.params)
+    messages = () if params.send is None else (("request", _request(params.send)),)
+    return until_called(ctx, params, params.schema, params.title or ctx.name, messages)
 
 
 def until_called(
@@ -111,6 +109,3 @@ def _request(send: _Send) -> bytes:
             "body": send.body,
         }
     )
-
-
-block = Callback()

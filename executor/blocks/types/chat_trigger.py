@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from compiler.catalog import BlockSpec
+from executor.blocks.types.declared import block_type
 from executor.blocks.types.params import ENABLED, TypedParams, param
 from executor.kernel.handler.base import Context, Done
 from executor.kernel.values.run_input import CHAT_INPUT
@@ -24,23 +24,18 @@ class _Params(TypedParams):
     enabled: bool = ENABLED
 
 
-class ChatTrigger:
-    spec = BlockSpec(
-        type="chat_trigger",
-        title="Chat page",
-        description="Starts the workflow with each message that someone sends on its public chat page.",
-        category="trigger",
-        params=_Params.json_schema,
-        trigger=True,
-        inline=True,
-        output=CHAT_INPUT,
-        sentence="Chat: {title} | Starts with each message of a chat",
-        icon="chat_trigger",
-    )
-
-    async def run(self, ctx: Context) -> Done:
-        """Output {"message", "conversation", "turn"}; the conversation is a key for the memory of agents."""
-        return Done(ctx.input if isinstance(ctx.input, dict) else {})
-
-
-block = ChatTrigger()
+@block_type(
+    type="chat_trigger",
+    title="Chat page",
+    description="Starts the workflow with each message that someone sends on its public chat page.",
+    category="trigger",
+    params=_Params.json_schema,
+    trigger=True,
+    inline=True,
+    output=CHAT_INPUT,
+    sentence="Chat: {title} | Starts with each message of a chat",
+    icon="chat_trigger",
+)
+async def block(ctx: Context) -> Done:
+    """Output {"message", "conversation", "turn"}; the conversation is a key for the memory of agents."""
+    return Done(ctx.input if isinstance(ctx.input, dict) else {})

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, TypeVar
 
-from compiler.catalog import BlockSpec, Case, Finding, Params
+from compiler.catalog import Case, Finding, Params
+from executor.blocks.types.declared import block_type
 from executor.blocks.types.params import CASE_ID, CASE_TITLE, TypedParams, param, shape
 from executor.errors import BlockError
 from executor.kernel.handler.base import Context, Done
@@ -86,33 +87,31 @@ def _output_schema(params: Params) -> dict[str, Any] | None:
     return shape(case=["string", "null"], title="string", result="boolean")
 
 
-class Condition:
-    spec = BlockSpec(
-        type="condition",
-        title="Condition",
-        description="Continues on the first case that matches.",
-        category="flow",
-        params=_Params.json_schema,
-        handles=(),
-        cases=lambda params: named_cases(params, "cases"),
-        check=_check,
-        output_from=_output_schema,
-        inline=True,
-        sentence="If {cases[0].when} | {cases[].title} | First case that matches",
-        icon="branch",
-    )
-
-    async def run(self, ctx: Context) -> Done:
-        """Output {"case", "title", "result"}; nothing true and no else: case null, result false, and no way is
-        taken."""
-        params = _Params(ctx.params)
-        case = await first_true(ctx, [(case, case.when) for case in params.cases])
-        route, title = (None, "") if case is None else (case.id, case.title or "")
-        output: dict[str, Any] = {"case": route, "title": title, "result": case is not None}
-        if "carry" in ctx.params:
-            output |= params.carry if isinstance(params.carry, dict) else {}
-            output |= {"conditionResult": case is not None, "selectedOption": route}
-        return Done(output, route=route)
+@block_type(
+    type="condition",
+    title="Condition",
+    description="Continues on the first case that matches.",
+    category="flow",
+    params=_Params.json_schema,
+    handles=(),
+    cases=lambda params: named_cases(params, "cases"),
+    check=_check,
+    output_from=_output_schema,
+    inline=True,
+    sentence="If {cases[0].when} | {cases[].title} | First case that matches",
+    icon="branch",
+)
+async def block(ctx: Context) -> Done:
+    """Output {"case", "title", "result"}; nothing true and no else: case null, result false, and no way is
+    taken."""
+    params = _Params(ctx.params)
+    case = await first_true(ctx, [(case, case.when) for case in params.cases])
+    route, title = (None, "") if case is None else (case.id, case.title or "")
+    output: dict[str, Any] = {"case": route, "title": title, "result": case is not None}
+    if "carry" in ctx.params:
+        output |= params.carry if isinstance(params.carry, dict) else {}
+        output |= {"conditionResult": case is not None, "selectedOption": route}
+    return Done(output, route=route)
 
 
 async def first_true(ctx: Context, cases: Iterable[tuple[C, Any]]) -> C | None:
@@ -156,6 +155,3 @@ async def evaluate(ctx: Context, when: Bound, what: str) -> Any:
             retryable=error.retryable,
             hint=error.hint,
         ) from error
-
-
-block = Condition()

@@ -7,7 +7,7 @@ from typing import Any
 
 import orjson
 
-from compiler.catalog import BlockSpec
+from executor.blocks.types.declared import block_type
 from executor.blocks.types.params import TypedParams, param
 from executor.kernel.handler.base import Context, Done
 
@@ -18,28 +18,23 @@ class _Params(TypedParams):
     )
 
 
-class ContinueAsNew:
-    spec = BlockSpec(
-        type="continue_as_new",
-        title="Continue as new",
-        description="Ends the run and starts a new run of this workflow in its place. "
-        "Blocks that are still running are cancelled.",
-        category="flow",
-        params=_Params.json_schema,
-        handles=(),
-        effect="write",
-        idempotent=True,  # an attempt that is lost has started nothing: the new run comes with the end of this one
-        ends_run=True,
-        continues=True,
-        output={"type": "object", "properties": {"input": {}, "version": {"type": ["integer", "null"]}}},
-        sentence="Continue as a new run with {input} | Continue as a new run",
-        icon="continue_as_new",
-    )
-
-    async def run(self, ctx: Context) -> Done:
-        """Output {"input", "version"} of the new run. Raises the BlockErrors of FurtherRuns.prepare_next."""
-        new = await ctx.prepare_next(_Params(ctx.params).input)
-        return Done({"input": orjson.loads(new.input), "version": new.version}, route=None, next=new)
-
-
-block = ContinueAsNew()
+@block_type(
+    type="continue_as_new",
+    title="Continue as new",
+    description="Ends the run and starts a new run of this workflow in its place. "
+    "Blocks that are still running are cancelled.",
+    category="flow",
+    params=_Params.json_schema,
+    handles=(),
+    effect="write",
+    idempotent=True,  # an attempt that is lost has started nothing: the new run comes with the end of this one
+    ends_run=True,
+    continues=True,
+    output={"type": "object", "properties": {"input": {}, "version": {"type": ["integer", "null"]}}},
+    sentence="Continue as a new run with {input} | Continue as a new run",
+    icon="continue_as_new",
+)
+async def block(ctx: Context) -> Done:
+    """Output {"input", "version"} of the new run. Raises the BlockErrors of FurtherRuns.prepare_next."""
+    new = await ctx.prepare_next(_Params(ctx.params).input)
+    return Done({"input": orjson.loads(new.input), "version": new.version}, route=None, next=new)

@@ -18,10 +18,11 @@ from email.utils import formatdate
 from functools import partial
 from typing import Any
 
-from compiler.catalog import BlockSpec, Finding, Params
+from compiler.catalog import Finding, Params
 from executor.blocks.http.binding import check_no_place
 from executor.blocks.services import Services, services_of
 from executor.blocks.types.connected import CONNECTION, signed_in
+from executor.blocks.types.declared import block_type
 from executor.blocks.types.file_contents import attachments
 from executor.blocks.types.mail import SERVER, Account, account_of, deliver, mailbox, mailboxes
 from executor.blocks.types.params import FILLED, TypedParams, changed, invalid, param, shape
@@ -76,50 +77,48 @@ class EmailParams(TypedParams):
     server: str | None = SERVER
 
 
-class Email:
-    spec = BlockSpec(
-        type="email",
-        title="Email",
-        description="Sends an email as plain text.",
-        category="action",
-        params=EmailParams.json_schema,
-        check=_check,
-        effect="write",
-        idempotent=False,  # the Message-ID lets a reader recognise a repeat, and many do not
-        output=shape(
-            message_id="string",
-            transport={"enum": ["log", "smtp"]},
-            to={"type": "array", "items": {"type": "string"}},
-            refused={"type": "array", "items": {"type": "string"}},
-        ),
-        addresses=("/to", "/cc"),
-        attempts=3,
-        sentence="To {to}: {subject} | To {to} | Send an email",
-        icon="mail",
-    )
+@block_type(
+    type="email",
+    title="Email",
+    description="Sends an email as plain text.",
+    category="action",
+    params=EmailParams.json_schema,
+    check=_check,
+    effect="write",
+    idempotent=False,  # the Message-ID lets a reader recognise a repeat, and many do not
+    output=shape(
+        message_id="string",
+        transport={"enum": ["log", "smtp"]},
+        to={"type": "array", "items": {"type": "string"}},
+        refused={"type": "array", "items": {"type": "string"}},
+    ),
+    addresses=("/to", "/cc"),
+    attempts=3,
+    sentence="To {to}: {subject} | To {to} | Send an email",
+    icon="mail",
+)
+async def block(ctx: Context) -> Done:
+    """Output {"message_id", "transport", "to", "refused"}: `to` has all recipients, copies included, and `refused`
+    those of them that the mail server did not take while it took others. Raises BlockError: params_invalid;
+    mail_failed, retryable unless the server refused for good; address_refused; and those of connections."""
+    mail = services_of(ctx).mail
+    # In a thread: encoding a body of 16 MiB takes a second.
+    params = EmailParams(ctx.params)
+    compose_mail = partial(compose, params, mail.sender, ctx.idempotency_key, ctx.now_ms)
+    files = await attachments(ctx, params.attachments, "attachments")
+    message, recipients = await asyncio.to_thread(compose_mail)
+    if files:
+        await asyncio.to_thread(attach, message, files)
+    sender = mailboxes(params.from_ or mail.sender, "from")[0][1]
 
-    async def run(self, ctx: Context) -> Done:
-        """Output {"message_id", "transport", "to", "refused"}: `to` has all recipients, copies included, and `refused`
-        those of them that the mail server did not take while it took others. Raises BlockError: params_invalid;
-        mail_failed, retryable unless the server refused for good; address_refused; and those of connections."""
-        mail = services_of(ctx).mail
-        # In a thread: encoding a body of 16 MiB takes a second.
-        params = EmailParams(ctx.params)
-        compose_mail = partial(compose, params, mail.sender, ctx.idempotency_key, ctx.now_ms)
-        files = await attachments(ctx, params.attachments, "attachments")
-        message, recipients = await asyncio.to_thread(compose_mail)
-        if files:
-            await asyncio.to_thread(attach, message, files)
-        sender = mailboxes(params.from_ or mail.sender, "from")[0][1]
+    async def send(credential: Credential | None) -> list[str]:
+        account = account_of(params.server, credential, sender)
+        return await post(message, recipients, services_of(ctx), ctx.key, account)
 
-        async def send(credential: Credential | None) -> list[str]:
-            account = account_of(params.server, credential, sender)
-            return await post(message, recipients, services_of(ctx), ctx.key, account)
-
-        refused = await signed_in(ctx, params.connection, send)
-        transport = "smtp" if params.server is not None or mail.transport == "smtp" else "log"
-        output = {"message_id": str(message["Message-ID"]), "transport": transport, "to": recipients}
-        return Done(output | {"refused": refused})
+    refused = await signed_in(ctx, params.connection, send)
+    transport = "smtp" if params.server is not None or mail.transport == "smtp" else "log"
+    output = {"message_id": str(message["Message-ID"]), "transport": transport, "to": recipients}
+    return Done(output | {"refused": refused})
 
 
 async def post(
@@ -194,6 +193,3 @@ def _quotable(name: str) -> str:
 
 def _heads(message: EmailMessage) -> str:
     return "".join(f"{name}: {value}\n" for name, value in message.items() if name in ("From", "To", "Cc", "Subject"))
-
-
-block = Email()

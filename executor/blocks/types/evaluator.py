@@ -6,9 +6,10 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from compiler.catalog import BlockSpec, Finding, Params
+from compiler.catalog import Finding, Params
 from executor.blocks.llm.base import Message
 from executor.blocks.types.asking import ATTEMPTS, SPENT, ModelParams, ask
+from executor.blocks.types.declared import block_type
 from executor.blocks.types.params import TypedParams, invalid, listed, param, repeated, shape
 from executor.kernel.handler.base import Context, Done
 from executor.kernel.values.payload import render
@@ -62,58 +63,56 @@ def _output_from(params: Params) -> dict[str, Any]:
     )
 
 
-class Evaluator:
-    spec = BlockSpec(
-        type="evaluator",
-        title="Evaluator",
-        description="Has a language model score a text.",
-        category="action",
-        params=_Params.json_schema,
-        check=_check,
-        effect="read",
-        attempts=ATTEMPTS,
-        output_from=_output_from,
-        sentence="{model} scores {metrics[].name} | Score {metrics[].name}",
-        icon="evaluator",
-    )
-
-    async def run(self, ctx: Context) -> Done:
-        """Output {"scores", "reasons", "model", "usage", "cost"}. Raises BlockError: params_invalid; output_invalid
-        when a score is missing or out of bounds, twice; and those of ModelClient.reply."""
-        params = _Params(ctx.params)
-        metrics = _metrics(params.metrics)
-        lines = [f"- {name}, from {low:g} to {high:g}: {about}" for name, (about, low, high) in metrics.items()]
-        more = render(params.instructions or "")
-        told = "Score the content of the next message by these metrics:\n" + "\n".join([*lines, more]).strip()
-        scored = {
-            name: {
-                "type": "object",
-                "description": f"{about} From {low:g} to {high:g}.".strip(),
-                "properties": {
-                    "reason": {"type": "string", "description": "Why, in one sentence."},
-                    "score": {"type": "number"},
-                },
-                "required": ["reason", "score"],
-                "additionalProperties": False,
-            }
-            for name, (about, low, high) in metrics.items()
+@block_type(
+    type="evaluator",
+    title="Evaluator",
+    description="Has a language model score a text.",
+    category="action",
+    params=_Params.json_schema,
+    check=_check,
+    effect="read",
+    attempts=ATTEMPTS,
+    output_from=_output_from,
+    sentence="{model} scores {metrics[].name} | Score {metrics[].name}",
+    icon="evaluator",
+)
+async def block(ctx: Context) -> Done:
+    """Output {"scores", "reasons", "model", "usage", "cost"}. Raises BlockError: params_invalid; output_invalid
+    when a score is missing or out of bounds, twice; and those of ModelClient.reply."""
+    params = _Params(ctx.params)
+    metrics = _metrics(params.metrics)
+    lines = [f"- {name}, from {low:g} to {high:g}: {about}" for name, (about, low, high) in metrics.items()]
+    more = render(params.instructions or "")
+    told = "Score the content of the next message by these metrics:\n" + "\n".join([*lines, more]).strip()
+    scored = {
+        name: {
+            "type": "object",
+            "description": f"{about} From {low:g} to {high:g}.".strip(),
+            "properties": {
+                "reason": {"type": "string", "description": "Why, in one sentence."},
+                "score": {"type": "number"},
+            },
+            "required": ["reason", "score"],
+            "additionalProperties": False,
         }
-        schema = {
-            "type": "object", "properties": scored, "required": list(scored), "additionalProperties": False,
-        }  # fmt: skip
+        for name, (about, low, high) in metrics.items()
+    }
+    schema = {
+        "type": "object", "properties": scored, "required": list(scored), "additionalProperties": False,
+    }  # fmt: skip
 
-        def out_of_bounds(answer: dict[str, Any]) -> Sequence[str]:
-            return [
-                f"{name}: the score {answer[name]['score']} is not between {low:g} and {high:g}"
-                for name, (_, low, high) in metrics.items()
-                if not low <= answer[name]["score"] <= high
-            ]
+    def out_of_bounds(answer: dict[str, Any]) -> Sequence[str]:
+        return [
+            f"{name}: the score {answer[name]['score']} is not between {low:g} and {high:g}"
+            for name, (_, low, high) in metrics.items()
+            if not low <= answer[name]["score"] <= high
+        ]
 
-        messages = [Message("system", told), Message("user", render(params.content) or "(no content)")]
-        answer, spent = await ask(ctx, params, messages, schema, out_of_bounds)
-        scores = {name: answer[name]["score"] for name in metrics}
-        reasons = {name: answer[name]["reason"] for name in metrics}
-        return Done({"scores": scores, "reasons": reasons, **spent.as_output()})
+    messages = [Message("system", told), Message("user", render(params.content) or "(no content)")]
+    answer, spent = await ask(ctx, params, messages, schema, out_of_bounds)
+    scores = {name: answer[name]["score"] for name in metrics}
+    reasons = {name: answer[name]["reason"] for name in metrics}
+    return Done({"scores": scores, "reasons": reasons, **spent.as_output()})
 
 
 def _metrics(listed: Sequence[_Metric]) -> dict[str, tuple[str, float, float]]:
@@ -130,6 +129,3 @@ def _metrics(listed: Sequence[_Metric]) -> dict[str, tuple[str, float, float]]:
 
 def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
-
-
-block = Evaluator()

@@ -9,7 +9,7 @@ import csv
 import io
 from typing import Any
 
-from compiler.catalog import BlockSpec
+from executor.blocks.types.declared import block_type
 from executor.blocks.types.params import FILLED, TypedParams, invalid, param, shape
 from executor.kernel.handler.base import Context, Done
 from executor.kernel.values.payload import render
@@ -32,23 +32,21 @@ class _Params(TypedParams):
     media_type: str | None = param("Media type", "Leave empty to use that of the suffix.", advanced=True)
 
 
-class MakeFile:
-    spec = BlockSpec(
-        type="file",
-        title="File",
-        description="Makes a file of text or a table.",
-        category="action",
-        params=_Params.json_schema,
-        output=shape(type={"enum": ["file"]}, id="string", name="string", media_type="string", size="integer"),
-        sentence="{name} | Make a file",
-        icon="file",
-    )
-
-    async def run(self, ctx: Context) -> Done:
-        """Output: the file. Raises BlockError: params_invalid, file_too_large, file_not_stored."""
-        params = _Params(ctx.params)
-        content = await asyncio.to_thread(_bytes, params.format, params.content)
-        return Done((await ctx.files.save(content, params.name, params.media_type)).value)
+@block_type(
+    type="file",
+    title="File",
+    description="Makes a file of text or a table.",
+    category="action",
+    params=_Params.json_schema,
+    output=shape(type={"enum": ["file"]}, id="string", name="string", media_type="string", size="integer"),
+    sentence="{name} | Make a file",
+    icon="file",
+)
+async def block(ctx: Context) -> Done:
+    """Output: the file. Raises BlockError: params_invalid, file_too_large, file_not_stored."""
+    params = _Params(ctx.params)
+    content = await asyncio.to_thread(_bytes, params.format, params.content)
+    return Done((await ctx.files.save(content, params.name, params.media_type)).value)
 
 
 def _bytes(format: str, content: Any) -> bytes:
@@ -86,6 +84,3 @@ def _cell(value: Any) -> str:
         return ""
     shown = render(value)
     return f"'{shown}" if isinstance(value, str) and shown[:1] in ("=", "+", "-", "@", "\t", "\r") else shown
-
-
-block = MakeFile()

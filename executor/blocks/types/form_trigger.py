@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from compiler.catalog import BlockSpec, Finding, Params
+from compiler.catalog import Finding, Params
+from executor.blocks.types.declared import block_type
 from executor.blocks.types.params import ENABLED, TypedParams, param, schema_problem
 from executor.blocks.types.question import answer_schema
 from executor.kernel.handler.base import Context, Done
@@ -61,24 +62,19 @@ class _Params(TypedParams):
     enabled: bool = ENABLED
 
 
-class FormTrigger:
-    spec = BlockSpec(
-        type="form_trigger",
-        title="Form page",
-        description="Starts the workflow when someone submits the form on its public page.",
-        category="trigger",
-        params=_Params.json_schema,
-        trigger=True,
-        inline=True,
-        output_from=_output_of,
-        check=_check,
-        sentence="Form: {title} | Starts when a form is submitted",
-        icon="form_trigger",
-    )
-
-    async def run(self, ctx: Context) -> Done:
-        """Output the submitted fields, or the input of a run that was started in another way."""
-        return Done(ctx.input if isinstance(ctx.input, dict) else {})
-
-
-block = FormTrigger()
+@block_type(
+    type="form_trigger",
+    title="Form page",
+    description="Starts the workflow when someone submits the form on its public page.",
+    category="trigger",
+    params=_Params.json_schema,
+    trigger=True,
+    inline=True,
+    output_from=_output_of,
+    check=_check,
+    sentence="Form: {title} | Starts when a form is submitted",
+    icon="form_trigger",
+)
+async def block(ctx: Context) -> Done:
+    """Output the submitted fields, or the input of a run that was started in another way."""
+    return Done(ctx.input if isinstance(ctx.input, dict) else {})

@@ -9,10 +9,11 @@ from typing import Any, Final, Literal
 
 from msgspec import json
 
-from compiler.catalog import BlockSpec, Finding, Params
+from compiler.catalog import Finding, Params
 from executor.blocks.sandbox import Language
 from executor.blocks.sandbox.exchange import PLACE
 from executor.blocks.services import call_elsewhere, services_of
+from executor.blocks.types.declared import block_type
 from executor.blocks.types.file_contents import with_contents
 from executor.blocks.types.params import FILLED, TypedParams, invalid, param
 from executor.errors import BlockError
@@ -74,52 +75,50 @@ class _Params(TypedParams):
     )
 
 
-class Function:
-    spec = BlockSpec(
-        type="function",
-        title="Function",
-        description="Runs JavaScript or Python in a sandbox without network or file access.",
-        category="action",
-        params=_Params.json_schema,
-        output={"type": "object", "properties": {"result": {}, "stdout": {"type": "string"}}},
-        runners=("inline", "process", "dask"),
-        check=_check,
-        sentence="{code} | Run code",
-        icon="code",
-    )
-
-    async def run(self, ctx: Context) -> Done:
-        """Raises SandboxError; its hint has the text that the program printed before."""
-        params = _Params(ctx.params)
-        code = Bound(params.code, {}) if isinstance(params.code, str) else params.code
-        if not isinstance(code, Bound):
-            raise invalid("code must be a program")
-        code = await with_contents(ctx, code, params.files)
-        language: Language = "python" if params.language == "python" else "javascript"
-        if language == "python":
-            await _python_built(ctx)
-        try:
-            # The seed does not depend on the attempt: a repeated attempt draws the same random numbers.
-            result, stdout = await services_of(ctx).sandbox.run_code(
-                code,
-                now_ms=ctx.now_ms,
-                seed=ctx.idempotency_key,
-                timeout_ms=round(params.timeout_s * 1000),
-                owner=ctx.run_id,
-                waiting=ctx.queueing,
-                elsewhere=None if ctx.runner == "inline" else partial(_elsewhere, ctx, _NAMES[language]),
-                language=language,
-            )
-        except BlockError as error:
-            printed = str(error.extra.get("stdout") or "").strip()
-            if printed:
-                ctx.log(printed)
-            if printed and not error.hint:
-                error.hint = f"printed before: {printed[-_STDOUT_SHOWN:]}"
-            raise
-        if stdout:
-            ctx.log(stdout)
-        return Done({"result": result, "stdout": stdout})
+@block_type(
+    type="function",
+    title="Function",
+    description="Runs JavaScript or Python in a sandbox without network or file access.",
+    category="action",
+    params=_Params.json_schema,
+    output={"type": "object", "properties": {"result": {}, "stdout": {"type": "string"}}},
+    runners=("inline", "process", "dask"),
+    check=_check,
+    sentence="{code} | Run code",
+    icon="code",
+)
+async def block(ctx: Context) -> Done:
+    """Raises SandboxError; its hint has the text that the program printed before."""
+    params = _Params(ctx.params)
+    code = Bound(params.code, {}) if isinstance(params.code, str) else params.code
+    if not isinstance(code, Bound):
+        raise invalid("code must be a program")
+    code = await with_contents(ctx, code, params.files)
+    language: Language = "python" if params.language == "python" else "javascript"
+    if language == "python":
+        await _python_built(ctx)
+    try:
+        # The seed does not depend on the attempt: a repeated attempt draws the same random numbers.
+        result, stdout = await services_of(ctx).sandbox.run_code(
+            code,
+            now_ms=ctx.now_ms,
+            seed=ctx.idempotency_key,
+            timeout_ms=round(params.timeout_s * 1000),
+            owner=ctx.run_id,
+            waiting=ctx.queueing,
+            elsewhere=None if ctx.runner == "inline" else partial(_elsewhere, ctx, _NAMES[language]),
+            language=language,
+        )
+    except BlockError as error:
+        printed = str(error.extra.get("stdout") or "").strip()
+        if printed:
+            ctx.log(printed)
+        if printed and not error.hint:
+            error.hint = f"printed before: {printed[-_STDOUT_SHOWN:]}"
+        raise
+    if stdout:
+        ctx.log(stdout)
+    return Done({"result": result, "stdout": stdout})
 
 
 async def _python_built(ctx: Context) -> None:
@@ -136,6 +135,3 @@ async def _python_built(ctx: Context) -> None:
 async def _elsewhere(ctx: Context, name: str, arguments: Mapping[str, Any]) -> Any:
     """Raises Lost."""
     return await call_elsewhere(ctx, PLACE, name, json.encode(arguments))
-
-
-block = Function()

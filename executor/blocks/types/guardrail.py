@@ -15,9 +15,10 @@ from typing import Any, Final
 import orjson
 from msgspec import Struct
 
-from compiler.catalog import BlockSpec, Finding, Params
+from compiler.catalog import Finding, Params
 from executor.blocks.llm.base import Message
 from executor.blocks.types.asking import ATTEMPTS, FILES, SPENT, ModelParams, ask
+from executor.blocks.types.declared import block_type
 from executor.blocks.types.params import changed, invalid, param, schema_problem, shape
 from executor.errors import BadRequest, BlockError
 from executor.kernel.handler.base import Context, Done
@@ -184,51 +185,49 @@ def _check(params: Params) -> tuple[Finding, ...]:
     return tuple(found)
 
 
-class Guardrail:
-    spec = BlockSpec(
-        type="guardrail",
-        title="Guardrail",
-        description="Checks a text or a value, and continues at pass or fail.",
-        category="flow",
-        params=_Params.json_schema,
-        handles=("pass", "fail"),
-        check=_check,
-        effect="read",
-        attempts=ATTEMPTS,
-        output=shape(
-            passed="boolean",
-            problems={"type": "array", "items": {"type": "string"}},
-            value={},
-            found={"type": "object", "additionalProperties": {"type": "integer"}},
-            masked="string",
-            reason="string",
-            **SPENT,
-        ),
-        sentence="Check {input}: {check} | Check: {check}",
-        icon="guardrail",
-    )
-
-    async def run(self, ctx: Context) -> Done:
-        """Output {"passed", "problems"} and the result of the check: `value` (json, schema), `found` and `masked`
-        (pii), `reason`, `model`, `usage`, `cost` (model). Raises BlockError: params_invalid, expression_failed (the
-        pattern is not valid), and for a judge those of `ask`."""
-        params = _Params(ctx.params)
-        given = params.input
-        match params.check:
-            case "json":
-                problems, more = _json(given)
-            case "schema":
-                problems, more = await _schema(ctx, params, given)
-            case "regex":
-                problems, more = await _regex(ctx, params, _text(given))
-            case "length":
-                problems, more = _length(params, render(given))
-            case "pii":
-                problems, more = await _pii(params, _text(given))
-            case _:
-                problems, more = await _judge(ctx, params, _text(given))
-        passed = not problems
-        return Done({"passed": passed, "problems": problems, **more}, route="pass" if passed else "fail")
+@block_type(
+    type="guardrail",
+    title="Guardrail",
+    description="Checks a text or a value, and continues at pass or fail.",
+    category="flow",
+    params=_Params.json_schema,
+    handles=("pass", "fail"),
+    check=_check,
+    effect="read",
+    attempts=ATTEMPTS,
+    output=shape(
+        passed="boolean",
+        problems={"type": "array", "items": {"type": "string"}},
+        value={},
+        found={"type": "object", "additionalProperties": {"type": "integer"}},
+        masked="string",
+        reason="string",
+        **SPENT,
+    ),
+    sentence="Check {input}: {check} | Check: {check}",
+    icon="guardrail",
+)
+async def block(ctx: Context) -> Done:
+    """Output {"passed", "problems"} and the result of the check: `value` (json, schema), `found` and `masked`
+    (pii), `reason`, `model`, `usage`, `cost` (model). Raises BlockError: params_invalid, expression_failed (the
+    pattern is not valid), and for a judge those of `ask`."""
+    params = _Params(ctx.params)
+    given = params.input
+    match params.check:
+        case "json":
+            problems, more = _json(given)
+        case "schema":
+            problems, more = await _schema(ctx, params, given)
+        case "regex":
+            problems, more = await _regex(ctx, params, _text(given))
+        case "length":
+            problems, more = _length(params, render(given))
+        case "pii":
+            problems, more = await _pii(params, _text(given))
+        case _:
+            problems, more = await _judge(ctx, params, _text(given))
+    passed = not problems
+    return Done({"passed": passed, "problems": problems, **more}, route="pass" if passed else "fail")
 
 
 _Checked = tuple[list[str], dict[str, Any]]
@@ -304,6 +303,3 @@ def _text(given: Any) -> str:
     if len(shown) > _TEXT_MAX:
         raise invalid(f"the input has {len(shown)} characters; at most {_TEXT_MAX} can be checked in this way")
     return shown
-
-
-block = Guardrail()

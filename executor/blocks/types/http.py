@@ -9,13 +9,14 @@ from urllib.parse import unquote, urlencode, urlsplit
 
 import orjson
 
-from compiler.catalog import BlockSpec, Params
+from compiler.catalog import Params
 from executor.blocks.http.client import MIB
 from executor.blocks.http.handles import written_as
 from executor.blocks.http.parts import header_of
 from executor.blocks.services import services_of
 from executor.blocks.types.client import decoded, plain, status_error
 from executor.blocks.types.connected import CONNECTION, credential_of
+from executor.blocks.types.declared import block_type
 from executor.blocks.types.file_contents import SENT_BYTES_MAX, multipart
 from executor.blocks.types.params import FILLED, SENT_HEADERS, TypedParams, changed, param, shape
 from executor.blocks.types.response import header_texts
@@ -101,78 +102,76 @@ def _is_recognized(params: Params) -> bool:
     return str(params.get("method") or "GET").upper() in _IDEMPOTENT or bool(params.get("idempotency_header"))
 
 
-class Http:
-    spec = BlockSpec(
-        type="http",
-        title="HTTP request",
-        description="Sends an HTTP request and returns the response.",
-        category="action",
-        params=_Params.json_schema,
-        effect="write",
-        idempotent=False,
-        only_reads=lambda params: str(params.get("method") or "GET").upper() in ("GET", "HEAD"),
-        repeatable=_is_recognized,
-        output=shape(
-            status="integer",
-            headers={"type": "object", "additionalProperties": True},
-            body={},
-            encoding={"enum": ["json", "text", "base64", "file", "none"]},
-            url="string",
-            ms="integer",
-        ),
-        attempts=3,
-        sentence="{method} {url}",
-        icon="globe",
+@block_type(
+    type="http",
+    title="HTTP request",
+    description="Sends an HTTP request and returns the response.",
+    category="action",
+    params=_Params.json_schema,
+    effect="write",
+    idempotent=False,
+    only_reads=lambda params: str(params.get("method") or "GET").upper() in ("GET", "HEAD"),
+    repeatable=_is_recognized,
+    output=shape(
+        status="integer",
+        headers={"type": "object", "additionalProperties": True},
+        body={},
+        encoding={"enum": ["json", "text", "base64", "file", "none"]},
+        url="string",
+        ms="integer",
+    ),
+    attempts=3,
+    sentence="{method} {url}",
+    icon="globe",
+)
+async def block(ctx: Context) -> Done:
+    """Output {"status", "headers", "body", "encoding", "url", "ms"}: body is parsed if it is JSON, base64 if it is
+    not text, and a file with `save_file`. Raises BlockError: params_invalid; http_status for 400 and above; those
+    of GuardedClient and of files."""
+    params = _Params(ctx.params)
+    method = params.method
+    headers = header_texts(params.headers, _CLIENT_OWN)
+    content = await _content_with_files(ctx, params.body, headers)
+    key_header = params.idempotency_header or KEY_HEADER
+    if method not in ("GET", "HEAD") and not any(name.lower() == key_header.lower() for name in headers):
+        headers[key_header] = ctx.idempotency_key
+    tracing = ctx.services.tracing
+    if tracing is not None and not any(name.lower() == "traceparent" for name in headers):
+        above = await tracing.traceparent(ctx.run_id, ctx.key, ctx.attempt)
+        headers |= {} if above is None else {"traceparent": above}
+    url = _with_query(params.url, params.query)
+
+    async def ask(credential: Credential | None) -> Answer:
+        signed = dict(headers)
+        with nullcontext() if credential is None else credential.bound():
+            answer = await services_of(ctx).http.request(
+                method,
+                url if credential is None else credential.put(url, signed),
+                headers=signed,
+                content=content,
+                timeout_s=params.timeout_s,
+                max_bytes=min(READ_BYTES_MAX, ctx.files.bytes_max) if params.save_file else BODY_BYTES_MAX,
+                waiting=ctx.waiting,
+            )
+            return await plain(answer, json=not params.save_file)
+
+    credential = await credential_of(ctx, params.connection)
+    answer = await ask(credential)
+    if answer.status == 401 and credential is not None and credential.renews:
+        answer = await ask(await credential_of(ctx, params.connection, credential))
+    if answer.status >= 400 and params.fail_on_status:
+        raise status_error(method, answer, ctx.now_ms + answer.ms)
+    body, encoding = await _saved(ctx, answer) if params.save_file else decoded(answer)
+    return Done(
+        {
+            "status": answer.status,
+            "headers": answer.headers,
+            "body": body,
+            "encoding": encoding,
+            "url": answer.url,
+            "ms": answer.ms,
+        }
     )
-
-    async def run(self, ctx: Context) -> Done:
-        """Output {"status", "headers", "body", "encoding", "url", "ms"}: body is parsed if it is JSON, base64 if it is
-        not text, and a file with `save_file`. Raises BlockError: params_invalid; http_status for 400 and above; those
-        of GuardedClient and of files."""
-        params = _Params(ctx.params)
-        method = params.method
-        headers = header_texts(params.headers, _CLIENT_OWN)
-        content = await _content_with_files(ctx, params.body, headers)
-        key_header = params.idempotency_header or KEY_HEADER
-        if method not in ("GET", "HEAD") and not any(name.lower() == key_header.lower() for name in headers):
-            headers[key_header] = ctx.idempotency_key
-        tracing = ctx.services.tracing
-        if tracing is not None and not any(name.lower() == "traceparent" for name in headers):
-            above = await tracing.traceparent(ctx.run_id, ctx.key, ctx.attempt)
-            headers |= {} if above is None else {"traceparent": above}
-        url = _with_query(params.url, params.query)
-
-        async def ask(credential: Credential | None) -> Answer:
-            signed = dict(headers)
-            with nullcontext() if credential is None else credential.bound():
-                answer = await services_of(ctx).http.request(
-                    method,
-                    url if credential is None else credential.put(url, signed),
-                    headers=signed,
-                    content=content,
-                    timeout_s=params.timeout_s,
-                    max_bytes=min(READ_BYTES_MAX, ctx.files.bytes_max) if params.save_file else BODY_BYTES_MAX,
-                    waiting=ctx.waiting,
-                )
-                return await plain(answer, json=not params.save_file)
-
-        credential = await credential_of(ctx, params.connection)
-        answer = await ask(credential)
-        if answer.status == 401 and credential is not None and credential.renews:
-            answer = await ask(await credential_of(ctx, params.connection, credential))
-        if answer.status >= 400 and params.fail_on_status:
-            raise status_error(method, answer, ctx.now_ms + answer.ms)
-        body, encoding = await _saved(ctx, answer) if params.save_file else decoded(answer)
-        return Done(
-            {
-                "status": answer.status,
-                "headers": answer.headers,
-                "body": body,
-                "encoding": encoding,
-                "url": answer.url,
-                "ms": answer.ms,
-            }
-        )
 
 
 def _with_query(url: str, query: dict[str, Any] | None) -> str:
@@ -223,6 +222,3 @@ def _content(body: Any, headers: dict[str, str]) -> bytes | None:
         content = written_as(orjson.dumps(body).decode(), "j").encode()
         kind = kind or headers.setdefault("Content-Type", "application/json")
     return content
-
-
-block = Http()

@@ -12,9 +12,10 @@ from typing import Any, Final
 
 import orjson
 
-from compiler.catalog import BlockSpec, Finding, Params
+from compiler.catalog import Finding, Params
 from executor.blocks.services import services_of
 from executor.blocks.types.callback import BODY_SCHEMA, CALLED, OWN_HEADERS, until_called
+from executor.blocks.types.declared import block_type
 from executor.blocks.types.params import (
     SENT_HEADERS,
     Expiring,
@@ -101,28 +102,26 @@ class _Params(Expiring, shift=4):
     schema: dict[str, Any] | None = BODY_SCHEMA
 
 
-class Job:
-    spec = BlockSpec(
-        type="job",
-        title="Job",
-        description="Starts work on another system and waits until it calls back.",
-        category="action",
-        effect="write",
-        pauses=True,
-        params=_Params.json_schema,
-        output=CALLED,
-        check=_check,
-        sentence="Run {image} | Start a job at {url} | Start a job",
-        icon="job",
-    )
-
-    async def run(self, ctx: Context) -> Suspend:
-        params = _Params(ctx.params)
-        if params.adapter == "kubernetes":
-            message = ("job", orjson.dumps(_kubernetes(params, services_of(ctx).kubernetes)))
-        else:
-            message = ("request", orjson.dumps(_http(params)))
-        return until_called(ctx, params, params.schema, ctx.name, (message,))
+@block_type(
+    type="job",
+    title="Job",
+    description="Starts work on another system and waits until it calls back.",
+    category="action",
+    effect="write",
+    pauses=True,
+    params=_Params.json_schema,
+    output=CALLED,
+    check=_check,
+    sentence="Run {image} | Start a job at {url} | Start a job",
+    icon="job",
+)
+async def block(ctx: Context) -> Suspend:
+    params = _Params(ctx.params)
+    if params.adapter == "kubernetes":
+        message = ("job", orjson.dumps(_kubernetes(params, services_of(ctx).kubernetes)))
+    else:
+        message = ("request", orjson.dumps(_http(params)))
+    return until_called(ctx, params, params.schema, ctx.name, (message,))
 
 
 def _http(params: _Params) -> dict[str, Any]:
@@ -152,6 +151,3 @@ def _kubernetes(params: _Params, permitted: tuple[str, ...]) -> dict[str, Any]:
         "env": {str(name): as_text(name, value) or "" for name, value in (params.env or {}).items()},
         "resources": params.resources or {},
     }
-
-
-block = Job()

@@ -6,8 +6,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from compiler.catalog import ITERATIONS_MAX, LOOP_MAX_DEFAULT, BlockSpec
+from compiler.catalog import ITERATIONS_MAX, LOOP_MAX_DEFAULT
 from executor.blocks.types.condition import evaluate, expression
+from executor.blocks.types.declared import block_type
 from executor.blocks.types.params import ITEMS, RESULTS, TypedParams, changed, invalid, param
 from executor.errors import BlockError
 from executor.kernel.handler.base import Context, Sized, Tested
@@ -52,26 +53,24 @@ class _Params(TypedParams):
     results: str = changed(RESULTS, description="The outputs that each iteration adds to the results.", advanced=True)
 
 
-class Loop:
-    spec = BlockSpec(
-        type="loop",
-        title="Loop",
-        description="Runs the blocks inside it a number of times, for each item, or while a condition holds.",
-        category="flow",
-        params=_Params.json_schema,
-        handles=("out", "body"),
-        container="loop",
-        output={"type": "object", "properties": {"results": {"type": "array"}, "last": {"type": "object"}}},
-        inline=True,
-        sentence="For each of {items} | Repeat {count} times | Repeat: {mode} {condition} | Repeat",
-        icon="repeat",
-    )
-
-    async def run(self, ctx: Context) -> Sized | Tested:
-        """Raises BlockError: loop_limit at the bound, loop_count and loop_items for invalid sizes, params_invalid, and
-        the errors of a condition that throws."""
-        params = _Params(ctx.params)
-        return await _again(ctx, params) if ctx.type == "loop:end" else await _size(ctx, params)
+@block_type(
+    type="loop",
+    title="Loop",
+    description="Runs the blocks inside it a number of times, for each item, or while a condition holds.",
+    category="flow",
+    params=_Params.json_schema,
+    handles=("out", "body"),
+    container="loop",
+    output={"type": "object", "properties": {"results": {"type": "array"}, "last": {"type": "object"}}},
+    inline=True,
+    sentence="For each of {items} | Repeat {count} times | Repeat: {mode} {condition} | Repeat",
+    icon="repeat",
+)
+async def block(ctx: Context) -> Sized | Tested:
+    """Raises BlockError: loop_limit at the bound, loop_count and loop_items for invalid sizes, params_invalid, and
+    the errors of a condition that throws."""
+    params = _Params(ctx.params)
+    return await _again(ctx, params) if ctx.type == "loop:end" else await _size(ctx, params)
 
 
 async def _size(ctx: Context, params: _Params) -> Sized:
@@ -124,6 +123,3 @@ def _bounded(params: _Params, rounds: int) -> int:
         retryable=False,
         hint="Increase Max iterations, or end the loop there and keep the results so far.",
     )
-
-
-block = Loop()

@@ -6,7 +6,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from compiler.catalog import BRANCHES_MAX, CONCURRENCY_DEFAULT, BlockSpec
+from compiler.catalog import BRANCHES_MAX, CONCURRENCY_DEFAULT
+from executor.blocks.types.declared import block_type
 from executor.blocks.types.params import ITEMS, RESULTS, TypedParams, changed, param
 from executor.errors import BlockError
 from executor.kernel.handler.base import Context, Sized, Tested
@@ -38,30 +39,28 @@ class _Params(TypedParams):
     results: str = changed(RESULTS, description="The outputs that each branch adds to the results.", advanced=True)
 
 
-class Parallel:
-    spec = BlockSpec(
-        type="parallel",
-        title="Parallel",
-        description="Runs the blocks inside it in parallel: a number of times, or for each item.",
-        category="flow",
-        params=_Params.json_schema,
-        handles=("out", "body"),
-        container="parallel",
-        output={"type": "object", "properties": {"results": {"type": "array"}}},
-        inline=True,
-        sentence="For each of {items}, in parallel | {count} in parallel | In parallel",
-        icon="parallel",
-    )
-
-    async def run(self, ctx: Context) -> Sized | Tested:
-        """Raises BlockError: loop_limit, loop_count, loop_items, params_invalid."""
-        if ctx.type == "parallel:end":
-            return Tested(False)
-        params = _Params(ctx.params)
-        if (params.mode or ("each" if "items" in ctx.params else "count")) == "count":
-            return Sized(_bounded(to_count(params.count)))
-        items = to_items(params.items)
-        return Sized(_bounded(len(items)), items)
+@block_type(
+    type="parallel",
+    title="Parallel",
+    description="Runs the blocks inside it in parallel: a number of times, or for each item.",
+    category="flow",
+    params=_Params.json_schema,
+    handles=("out", "body"),
+    container="parallel",
+    output={"type": "object", "properties": {"results": {"type": "array"}}},
+    inline=True,
+    sentence="For each of {items}, in parallel | {count} in parallel | In parallel",
+    icon="parallel",
+)
+async def block(ctx: Context) -> Sized | Tested:
+    """Raises BlockError: loop_limit, loop_count, loop_items, params_invalid."""
+    if ctx.type == "parallel:end":
+        return Tested(False)
+    params = _Params(ctx.params)
+    if (params.mode or ("each" if "items" in ctx.params else "count")) == "count":
+        return Sized(_bounded(to_count(params.count)))
+    items = to_items(params.items)
+    return Sized(_bounded(len(items)), items)
 
 
 def _bounded(branches: int) -> int:
@@ -72,6 +71,3 @@ def _bounded(branches: int) -> int:
             retryable=False,
         )
     return branches
-
-
-block = Parallel()

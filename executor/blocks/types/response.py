@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from compiler.catalog import BlockSpec
+from executor.blocks.types.declared import block_type
 from executor.blocks.types.params import HEADERS, TypedParams, changed, invalid, param, shape
 from executor.kernel.handler.base import Context, Done
 from executor.kernel.values.coerce import coerce
@@ -23,29 +23,27 @@ class _Params(TypedParams):
     body: Any = param("Body", "Any value. It is also the output of the run.", order=2, rows=6)
 
 
-class Response:
-    spec = BlockSpec(
-        type="response",
-        title="Response",
-        description="Ends the run and returns this response. Blocks that are still running are cancelled.",
-        category="flow",
-        params=_Params.json_schema,
-        handles=(),
-        inline=True,
-        ends_run=True,
-        output=shape(data={}, status="integer", headers={"type": "object", "additionalProperties": True}),
-        sentence="Respond {status} with {body} | Respond {status}",
-        icon="reply",
-    )
-
-    async def run(self, ctx: Context) -> Done:
-        """Output {"data", "status", "headers"}. Raises BlockError(params_invalid) for a status or header that is not
-        HTTP."""
-        params = _Params(ctx.params)
-        if ctx.params.get("status", params.status) is None:  # a reference to nothing must not become a success
-            raise invalid("status must be a whole number from 200 to 599, not null")
-        answer = {"status": params.status, "headers": header_texts(params.headers, _SERVER_OWN)}
-        return Done({"data": params.body, **answer}, route=None, response={**answer, "body": params.body})
+@block_type(
+    type="response",
+    title="Response",
+    description="Ends the run and returns this response. Blocks that are still running are cancelled.",
+    category="flow",
+    params=_Params.json_schema,
+    handles=(),
+    inline=True,
+    ends_run=True,
+    output=shape(data={}, status="integer", headers={"type": "object", "additionalProperties": True}),
+    sentence="Respond {status} with {body} | Respond {status}",
+    icon="reply",
+)
+async def block(ctx: Context) -> Done:
+    """Output {"data", "status", "headers"}. Raises BlockError(params_invalid) for a status or header that is not
+    HTTP."""
+    params = _Params(ctx.params)
+    if ctx.params.get("status", params.status) is None:  # a reference to nothing must not become a success
+        raise invalid("status must be a whole number from 200 to 599, not null")
+    answer = {"status": params.status, "headers": header_texts(params.headers, _SERVER_OWN)}
+    return Done({"data": params.body, **answer}, route=None, response={**answer, "body": params.body})
 
 
 def header_texts(headers: Any, forbidden: frozenset[str]) -> dict[str, str]:
@@ -69,6 +67,3 @@ def header_texts(headers: Any, forbidden: frozenset[str]) -> dict[str, str]:
             raise invalid(f"header {name!r} is set by weft itself")
         found[name] = shown
     return found
-
-
-block = Response()

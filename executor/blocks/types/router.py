@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from compiler.catalog import BlockSpec, Case, Finding, Params
+from compiler.catalog import Case, Finding, Params
 from executor.blocks.types.condition import Branch, first_true, named_cases
+from executor.blocks.types.declared import block_type
 from executor.blocks.types.params import TypedParams, param, shape
 from executor.kernel.handler.base import Context, Done
 from executor.kernel.values.payload import render
@@ -61,34 +62,32 @@ def _cases(params: Params) -> tuple[Case, ...]:
     return routes
 
 
-class Router:
-    spec = BlockSpec(
-        type="router",
-        title="Router",
-        description="Continues on the route that matches a value.",
-        category="flow",
-        params=_Params.json_schema,
-        handles=(),
-        cases=_cases,
-        check=_check,
-        output=shape(route=["string", "null"], title="string", result="boolean"),
-        inline=True,
-        sentence="Route by {value} | Route to {routes[].id}",
-        icon="route",
+@block_type(
+    type="router",
+    title="Router",
+    description="Continues on the route that matches a value.",
+    category="flow",
+    params=_Params.json_schema,
+    handles=(),
+    cases=_cases,
+    check=_check,
+    output=shape(route=["string", "null"], title="string", result="boolean"),
+    inline=True,
+    sentence="Route by {value} | Route to {routes[].id}",
+    icon="route",
+)
+async def block(ctx: Context) -> Done:
+    """Output {"route", "title", "result"}; `result` is false when no route fits (then `default` is taken, if
+    given)."""
+    params = _Params(ctx.params)
+    rules = (
+        (one, one.when if one.when not in (None, "") else same(given.get("equals", one.id), params.value))
+        for one, given in zip(params.routes, ctx.params["routes"], strict=True)
     )
-
-    async def run(self, ctx: Context) -> Done:
-        """Output {"route", "title", "result"}; `result` is false when no route fits (then `default` is taken, if
-        given)."""
-        params = _Params(ctx.params)
-        rules = (
-            (one, one.when if one.when not in (None, "") else same(given.get("equals", one.id), params.value))
-            for one, given in zip(params.routes, ctx.params["routes"], strict=True)
-        )
-        route = await first_true(ctx, rules)
-        if route is not None:
-            return Done({"route": route.id, "title": route.title or "", "result": True}, route=route.id)
-        return Done({"route": params.default, "title": "", "result": False}, route=params.default)
+    route = await first_true(ctx, rules)
+    if route is not None:
+        return Done({"route": route.id, "title": route.title or "", "result": True}, route=route.id)
+    return Done({"route": params.default, "title": "", "result": False}, route=params.default)
 
 
 def same(left: Any, right: Any) -> bool:
@@ -106,6 +105,3 @@ def same(left: Any, right: Any) -> bool:
 
 def _has_rule(route: dict[str, Any]) -> bool:
     return route.get("when") not in (None, "")
-
-
-block = Router()

@@ -8,7 +8,8 @@ from typing import Any
 
 import orjson
 
-from compiler.catalog import BlockSpec, Finding, Params
+from compiler.catalog import Finding, Params
+from executor.blocks.types.declared import block_type
 from executor.blocks.types.params import TypedParams, invalid, param
 from executor.kernel.handler.base import ChildRequest, Context, Suspend
 from executor.kernel.store.topics.workflows import VERSION_MAX
@@ -42,40 +43,38 @@ def _check(params: Params) -> tuple[Finding, ...]:
     return ()
 
 
-class RunWorkflow:
-    spec = BlockSpec(
-        type="run_workflow",
-        title="Run workflow",
-        description="Runs another workflow and returns its output. Cancelling this run cancels the other one.",
-        category="flow",
-        params=_Params.json_schema,
-        check=_check,
-        effect="write",
-        idempotent=True,  # an attempt that is lost has started nothing: child and wait come in one commit
-        pauses=True,
-        sentence="Run {workflow} with {input} | Run {workflow} | Run a workflow",
-        icon="play",
+@block_type(
+    type="run_workflow",
+    title="Run workflow",
+    description="Runs another workflow and returns its output. Cancelling this run cancels the other one.",
+    category="flow",
+    params=_Params.json_schema,
+    check=_check,
+    effect="write",
+    idempotent=True,  # an attempt that is lost has started nothing: child and wait come in one commit
+    pauses=True,
+    sentence="Run {workflow} with {input} | Run {workflow} | Run a workflow",
+    icon="play",
+)
+async def block(ctx: Context) -> Suspend:
+    """Raises BlockError: params_invalid, and the errors of FurtherRuns.prepare_child."""
+    params = _Params(ctx.params)
+    request = ChildRequest(
+        workflow=params.workflow,
+        definition=_definition(params.definition),
+        version=_version(params.version),
+        trigger=params.trigger,
+        input=params.input,
     )
-
-    async def run(self, ctx: Context) -> Suspend:
-        """Raises BlockError: params_invalid, and the errors of FurtherRuns.prepare_child."""
-        params = _Params(ctx.params)
-        request = ChildRequest(
-            workflow=params.workflow,
-            definition=_definition(params.definition),
-            version=_version(params.version),
-            trigger=params.trigger,
-            input=params.input,
-        )
-        if (request.workflow is None) == (request.definition is None):
-            raise invalid("Choose a workflow or write a definition")
-        if request.version is not None and request.workflow is None:
-            raise invalid("A definition has no versions")
-        child = await ctx.prepare_child(request)
-        shown: dict[str, Any] = {"title": f"Run of {child.workflow}", "run": child.id, "workflow": child.workflow}
-        if child.version is not None:
-            shown["version"] = child.version
-        return Suspend("child", request=shown, child=child)
+    if (request.workflow is None) == (request.definition is None):
+        raise invalid("Choose a workflow or write a definition")
+    if request.version is not None and request.workflow is None:
+        raise invalid("A definition has no versions")
+    child = await ctx.prepare_child(request)
+    shown: dict[str, Any] = {"title": f"Run of {child.workflow}", "run": child.id, "workflow": child.workflow}
+    if child.version is not None:
+        shown["version"] = child.version
+    return Suspend("child", request=shown, child=child)
 
 
 def _definition(value: Any) -> dict[str, Any] | None:
@@ -99,6 +98,3 @@ def _version(value: Any) -> int | None:
     if isinstance(number, bool) or not isinstance(number, int) or not 1 <= number <= VERSION_MAX:
         raise invalid(f"version must be a whole number from 1 to {VERSION_MAX}, not {str(number)[:40]!r}")
     return number
-
-
-block = RunWorkflow()

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from compiler.catalog import BlockSpec, Finding, Params
+from compiler.catalog import Finding, Params
+from executor.blocks.types.declared import block_type
 from executor.blocks.types.params import ENABLED, FILLED, TypedParams, param, shape
 from executor.errors import WeftError
 from executor.kernel.handler.base import Context, Done
@@ -75,27 +76,22 @@ class _Params(TypedParams):
     enabled: bool = ENABLED
 
 
-class Schedule:
-    spec = BlockSpec(
-        type="schedule",
-        title="Schedule",
-        description="Starts the workflow at set times. Returns the time and the fields of its input.",
-        category="trigger",
-        params=_Params.json_schema,
-        trigger=True,
-        by_document=True,
-        inline=True,
-        output_from=_output_of,
-        check=_check,
-        sentence="Starts at {cron} ({tz}) | Starts at set times",
-        icon="schedule",
-    )
-
-    async def run(self, ctx: Context) -> Done:
-        """The times of a run that was started by hand are now."""
-        sent = ctx.input if isinstance(ctx.input, dict) else {}
-        own = _Params(ctx.params).input or {}
-        return Done({"scheduled_at": ctx.now_ms, "fired_at": ctx.now_ms, **own, **sent})
-
-
-block = Schedule()
+@block_type(
+    type="schedule",
+    title="Schedule",
+    description="Starts the workflow at set times. Returns the time and the fields of its input.",
+    category="trigger",
+    params=_Params.json_schema,
+    trigger=True,
+    by_document=True,
+    inline=True,
+    output_from=_output_of,
+    check=_check,
+    sentence="Starts at {cron} ({tz}) | Starts at set times",
+    icon="schedule",
+)
+async def block(ctx: Context) -> Done:
+    """The times of a run that was started by hand are now."""
+    sent = ctx.input if isinstance(ctx.input, dict) else {}
+    own = _Params(ctx.params).input or {}
+    return Done({"scheduled_at": ctx.now_ms, "fired_at": ctx.now_ms, **own, **sent})

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from compiler.catalog import BlockSpec, Finding, Params
+from compiler.catalog import Finding, Params
+from executor.blocks.types.declared import block_type
 from executor.blocks.types.params import TypedParams, param
 from executor.kernel.handler.base import Context, Done
 
@@ -27,24 +28,19 @@ class _Params(TypedParams):
     )
 
 
-class Set:
-    spec = BlockSpec(
-        type="set",
-        title="Set",
-        description="Builds a value from text and references. The output is that value.",
-        category="data",
-        params=_Params.json_schema,
-        inline=True,
-        check=_check,
-        sentence="= {value} | = first of {first}",
-        icon="equal",
-    )
-
-    async def run(self, ctx: Context) -> Done:
-        params = _Params(ctx.params)
-        if params.first is not None:
-            return Done(next((value for value in params.first if value is not None), None))
-        return Done(params.value)
-
-
-block = Set()
+@block_type(
+    type="set",
+    title="Set",
+    description="Builds a value from text and references. The output is that value.",
+    category="data",
+    params=_Params.json_schema,
+    inline=True,
+    check=_check,
+    sentence="= {value} | = first of {first}",
+    icon="equal",
+)
+async def block(ctx: Context) -> Done:
+    params = _Params(ctx.params)
+    if params.first is not None:
+        return Done(next((value for value in params.first if value is not None), None))
+    return Done(params.value)

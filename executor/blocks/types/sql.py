@@ -6,13 +6,14 @@ import re
 import time
 from typing import Any, Final
 
-from compiler.catalog import BlockSpec, Finding, Params
+from compiler.catalog import Finding, Params
 from compiler.references import Found, find
 from executor.blocks.databases.databases import POSTGRES
 from executor.blocks.databases.rows import ROWS_MAX, Answer, Login, Query
 from executor.blocks.databases.statement import names
 from executor.blocks.services import services_of
 from executor.blocks.types.connected import CONNECTION, signed_in
+from executor.blocks.types.declared import block_type
 from executor.blocks.types.params import FILLED, TypedParams, changed, invalid, param, shape
 from executor.blocks.vault.connection import Credential
 from executor.kernel.handler.base import Context, Done
@@ -132,62 +133,60 @@ def _only_reads(params: Params) -> bool:
     return params.get("read_only") is not False
 
 
-class Sql:
-    spec = BlockSpec(
-        type="sql",
-        title="SQL query",
-        description="Runs one SQL statement on a PostgreSQL database or a SQLite file and returns its rows.",
-        category="action",
-        params=_Params.json_schema,
-        effect="write",
-        idempotent=False,
-        only_reads=_only_reads,
-        check=_check,
-        output=shape(
-            rows={"type": "array", "items": {"type": "object", "additionalProperties": True}},
-            columns={"type": "array", "items": {"type": "string"}},
-            count="integer",
-            cut={"enum": [None, "rows", "bytes"]},
-            affected=["integer", "null"],
-            ms="integer",
-        ),
-        attempts=3,
-        sentence="{query} | Ask a database",
-        icon="sql",
+@block_type(
+    type="sql",
+    title="SQL query",
+    description="Runs one SQL statement on a PostgreSQL database or a SQLite file and returns its rows.",
+    category="action",
+    params=_Params.json_schema,
+    effect="write",
+    idempotent=False,
+    only_reads=_only_reads,
+    check=_check,
+    output=shape(
+        rows={"type": "array", "items": {"type": "object", "additionalProperties": True}},
+        columns={"type": "array", "items": {"type": "string"}},
+        count="integer",
+        cut={"enum": [None, "rows", "bytes"]},
+        affected=["integer", "null"],
+        ms="integer",
+    ),
+    attempts=3,
+    sentence="{query} | Ask a database",
+    icon="sql",
+)
+async def block(ctx: Context) -> Done:
+    """Output {"rows", "columns", "count", "cut", "affected", "ms"}. Raises BlockError(params_invalid), the errors
+    of `Databases.ask`, and Lost."""
+    params = _Params(ctx.params)
+    if _SETTING.fullmatch(params.database):
+        raise invalid(f"{params.database} is not set on this server")
+    asked = Query(
+        params.query,
+        params.parameters or {},
+        read_only=_only_reads(ctx.params),
+        max_rows=params.max_rows,
+        timeout_s=params.timeout_s,
     )
+    began = time.monotonic()
 
-    async def run(self, ctx: Context) -> Done:
-        """Output {"rows", "columns", "count", "cut", "affected", "ms"}. Raises BlockError(params_invalid), the errors
-        of `Databases.ask`, and Lost."""
-        params = _Params(ctx.params)
-        if _SETTING.fullmatch(params.database):
-            raise invalid(f"{params.database} is not set on this server")
-        asked = Query(
-            params.query,
-            params.parameters or {},
-            read_only=_only_reads(ctx.params),
-            max_rows=params.max_rows,
-            timeout_s=params.timeout_s,
+    async def ask(credential: Credential | None) -> Answer:
+        login = None if credential is None else _login(credential)
+        return await services_of(ctx).databases.ask(
+            params.database, asked, run=ctx.run_id, login=login, waiting=ctx.waiting
         )
-        began = time.monotonic()
 
-        async def ask(credential: Credential | None) -> Answer:
-            login = None if credential is None else _login(credential)
-            return await services_of(ctx).databases.ask(
-                params.database, asked, run=ctx.run_id, login=login, waiting=ctx.waiting
-            )
-
-        answer = await signed_in(ctx, params.connection, ask)
-        return Done(
-            {
-                "rows": answer.rows,
-                "columns": answer.columns,
-                "count": len(answer.rows),
-                "cut": answer.cut,
-                "affected": answer.affected,
-                "ms": round((time.monotonic() - began) * 1000),
-            }
-        )
+    answer = await signed_in(ctx, params.connection, ask)
+    return Done(
+        {
+            "rows": answer.rows,
+            "columns": answer.columns,
+            "count": len(answer.rows),
+            "cut": answer.cut,
+            "affected": answer.affected,
+            "ms": round((time.monotonic() - began) * 1000),
+        }
+    )
 
 
 def _login(credential: Credential) -> Login:
@@ -196,6 +195,3 @@ def _login(credential: Credential) -> Login:
         hint = "use a user name and password, or OAuth 2"
         raise invalid(f"the connection {credential.connection} cannot sign in to a database", hint)
     return Login(credential.username or None, credential.value)
-
-
-block = Sql()

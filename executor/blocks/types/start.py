@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from compiler.catalog import BlockSpec, Finding, Params
+from compiler.catalog import Finding, Params
+from executor.blocks.types.declared import block_type
 from executor.blocks.types.params import FIELD_TITLES, FILLED, TypedParams, param
 from executor.kernel.handler.base import Context, Done
 from executor.kernel.values.coerce import FIELD_TYPES
@@ -57,25 +58,20 @@ def _output_of(params: Params) -> dict[str, Any] | None:
     return {"type": "object", "properties": properties, "additionalProperties": True} if properties else None
 
 
-class Start:
-    spec = BlockSpec(
-        type="start",
-        title="Start",
-        description="Starts the workflow. The output is the input of the run.",
-        category="trigger",
-        params=_Params.json_schema,
-        trigger=True,
-        by_document=True,
-        preferred=True,
-        output_from=_output_of,
-        check=_check,
-        inline=True,
-        sentence="Input: {fields[].name} | Starts the workflow",
-        icon="play",
-    )
-
-    async def run(self, ctx: Context) -> Done:
-        return Done(start_output(ctx.params, ctx.input))
-
-
-block = Start()
+@block_type(
+    type="start",
+    title="Start",
+    description="Starts the workflow. The output is the input of the run.",
+    category="trigger",
+    params=_Params.json_schema,
+    trigger=True,
+    by_document=True,
+    preferred=True,
+    output_from=_output_of,
+    check=_check,
+    inline=True,
+    sentence="Input: {fields[].name} | Starts the workflow",
+    icon="play",
+)
+async def block(ctx: Context) -> Done:
+    return Done(start_output(ctx.params, ctx.input))

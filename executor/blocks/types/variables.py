@@ -7,8 +7,9 @@ from typing import Any
 
 import orjson
 
-from compiler.catalog import BlockSpec, Params, VariableWrite
+from compiler.catalog import Params, VariableWrite
 from compiler.references import escape
+from executor.blocks.types.declared import block_type
 from executor.blocks.types.params import FIELD_TITLES, FILLED, TypedParams, invalid, param
 from executor.kernel.handler.base import Context, Done, Patch, PatchOp
 from executor.kernel.values.coerce import FIELD_TYPES, coerce
@@ -61,38 +62,36 @@ def _writes(params: Params) -> tuple[VariableWrite, ...]:
     )
 
 
-class Variables:
-    spec = BlockSpec(
-        type="variables",
-        title="Variables",
-        description="Sets, merges, appends to, increments or deletes workflow variables.",
-        category="data",
-        params=_Params.json_schema,
-        inline=True,
-        writes=_writes,
-        sentence="Change {assign[].name} | Change {assign} | Change variables",
-        icon="variable",
-    )
-
-    async def run(self, ctx: Context) -> Done:
-        """Output: by name, the value assigned; the new number of an increment, null for del."""
-        output: dict[str, Any] = {}
-        patches: list[Patch] = []
-        numbers: dict[str, Any] = {}  # values from earlier assignments of this block
-        for name, op, value in _assignments(_Params(ctx.params).assign):
-            path = name if name.startswith("$") else f"$[{orjson.dumps(name).decode()}]"
-            segments = parse_path(path)
-            if not segments or not isinstance(segments[0], str):
-                raise invalid(f"{name!r} is not a variable")
-            if op == "increment":  # atomic in the patch; the output is the number as this block sees it
-                before = numbers.get(path, read(ctx.variables, segments))
-                numbers[path] = add(path, before if before not in (MISSING, None) else 0, 1 if value is None else value)
-                output[name] = numbers[path]
-            else:
-                value = None if op == "del" else value
-                numbers[path] = output[name] = value
-            patches.append(Patch(op, path, value))
-        return Done(output, patches=patches)
+@block_type(
+    type="variables",
+    title="Variables",
+    description="Sets, merges, appends to, increments or deletes workflow variables.",
+    category="data",
+    params=_Params.json_schema,
+    inline=True,
+    writes=_writes,
+    sentence="Change {assign[].name} | Change {assign} | Change variables",
+    icon="variable",
+)
+async def block(ctx: Context) -> Done:
+    """Output: by name, the value assigned; the new number of an increment, null for del."""
+    output: dict[str, Any] = {}
+    patches: list[Patch] = []
+    numbers: dict[str, Any] = {}  # values from earlier assignments of this block
+    for name, op, value in _assignments(_Params(ctx.params).assign):
+        path = name if name.startswith("$") else f"$[{orjson.dumps(name).decode()}]"
+        segments = parse_path(path)
+        if not segments or not isinstance(segments[0], str):
+            raise invalid(f"{name!r} is not a variable")
+        if op == "increment":  # atomic in the patch; the output is the number as this block sees it
+            before = numbers.get(path, read(ctx.variables, segments))
+            numbers[path] = add(path, before if before not in (MISSING, None) else 0, 1 if value is None else value)
+            output[name] = numbers[path]
+        else:
+            value = None if op == "del" else value
+            numbers[path] = output[name] = value
+        patches.append(Patch(op, path, value))
+    return Done(output, patches=patches)
 
 
 def _assignments(assign: Any) -> Iterator[tuple[str, PatchOp, Any]]:
@@ -109,6 +108,3 @@ def _assignments(assign: Any) -> Iterator[tuple[str, PatchOp, Any]]:
         if op not in OPS:
             raise invalid(f"unknown operation {op!r}; the operations are {', '.join(OPS)}")
         yield item["name"], op, coerce(str(item.get("type", "any")), item.get("value"))
-
-
-block = Variables()

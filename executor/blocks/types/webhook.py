@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from typing import Any, Final
 
-from compiler.catalog import BlockSpec, Finding, Params
+from compiler.catalog import Finding, Params
+from executor.blocks.types.declared import block_type
 from executor.blocks.types.params import ENABLED, TypedParams, param, schema_problem
 from executor.kernel.handler.base import Context, Done
 
@@ -102,26 +103,21 @@ class _Params(TypedParams):
     enabled: bool = ENABLED
 
 
-class Webhook:
-    spec = BlockSpec(
-        type="webhook",
-        title="Webhook",
-        description="Starts the workflow when a request arrives at its URL.",
-        category="trigger",
-        params=_Params.json_schema,
-        trigger=True,
-        inline=True,
-        output_from=_output_of,
-        check=_check,
-        sentence="Starts when a request arrives",
-        icon="webhook",
-    )
-
-    async def run(self, ctx: Context) -> Done:
-        """Output of a run that was started by hand: its input, and empty values for the rest."""
-        sent = ctx.input if isinstance(ctx.input, dict) else {"body": ctx.input}
-        empty: dict[str, Any] = {"body": None, "headers": {}, "query": {}, "method": "POST", "delivery": None}
-        return Done({**empty, "received_at": ctx.now_ms, **sent})
-
-
-block = Webhook()
+@block_type(
+    type="webhook",
+    title="Webhook",
+    description="Starts the workflow when a request arrives at its URL.",
+    category="trigger",
+    params=_Params.json_schema,
+    trigger=True,
+    inline=True,
+    output_from=_output_of,
+    check=_check,
+    sentence="Starts when a request arrives",
+    icon="webhook",
+)
+async def block(ctx: Context) -> Done:
+    """Output of a run that was started by hand: its input, and empty values for the rest."""
+    sent = ctx.input if isinstance(ctx.input, dict) else {"body": ctx.input}
+    empty: dict[str, Any] = {"body": None, "headers": {}, "query": {}, "method": "POST", "delivery": None}
+    return Done({**empty, "received_at": ctx.now_ms, **sent})

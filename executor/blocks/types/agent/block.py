@@ -15,7 +15,6 @@ from typing import Any, Final, cast
 
 from msgspec.json import decode
 
-from compiler.catalog import BlockSpec
 from executor.blocks.llm.base import Message, OutputMode, OutputSpec, Reply, ToolCall
 from executor.blocks.services import services_of
 from executor.blocks.types.agent.calls import (
@@ -33,6 +32,7 @@ from executor.blocks.types.agent.params import AgentParams, check, output_from
 from executor.blocks.types.agent.servers import call_remote, with_servers
 from executor.blocks.types.agent.tools import MAX_CALLS, Tool, read_tools
 from executor.blocks.types.asking import ATTEMPTS, Spent, conversation_of, file_ids, repair, reply_to, with_files, wrong
+from executor.blocks.types.declared import block_type
 from executor.blocks.types.params import invalid
 from executor.errors import BlockError
 from executor.kernel.handler.base import Context, Done
@@ -47,29 +47,27 @@ _OWN_ERRORS: Final = frozenset(
 )
 
 
-class Agent:
-    spec = BlockSpec(
-        type="agent",
-        title="Agent",
-        description="A language model that answers, and calls tools to do so.",
-        category="action",
-        params=AgentParams.json_schema,
-        check=check,
-        effect="write",
-        idempotent=True,  # all that it does is in steps
-        pauses=True,
-        attempts=ATTEMPTS,
-        timeout_ms=_TIMEOUT_MS,
-        output_from=output_from,
-        sentence="{model}: {prompt} | Ask {model}",
-        icon="agent",
-    )
-
-    async def run(self, ctx: Context) -> Done:
-        """Output {"content", "rounds", "tool_calls", "model", "usage", "cost"}, and "memory" with one. Raises
-        BlockError: params_invalid; output_invalid; limit_rounds, limit_tool_calls, budget_spent, cost_unknown; and
-        those of ModelClient.reply and ToolClient."""
-        return await _Run(ctx).run()
+@block_type(
+    type="agent",
+    title="Agent",
+    description="A language model that answers, and calls tools to do so.",
+    category="action",
+    params=AgentParams.json_schema,
+    check=check,
+    effect="write",
+    idempotent=True,  # all that it does is in steps
+    pauses=True,
+    attempts=ATTEMPTS,
+    timeout_ms=_TIMEOUT_MS,
+    output_from=output_from,
+    sentence="{model}: {prompt} | Ask {model}",
+    icon="agent",
+)
+async def block(ctx: Context) -> Done:
+    """Output {"content", "rounds", "tool_calls", "model", "usage", "cost"}, and "memory" with one. Raises
+    BlockError: params_invalid; output_invalid; limit_rounds, limit_tool_calls, budget_spent, cost_unknown; and
+    those of ModelClient.reply and ToolClient."""
+    return await _Run(ctx).run()
 
 
 _Admitted = tuple[Tool, dict[str, Any]]  # the tool and its arguments
@@ -329,6 +327,3 @@ def _output_spec(params: AgentParams) -> OutputSpec | None:
     if not params.output_schema:
         return None
     return OutputSpec({"type": "object", **params.output_schema}, cast(OutputMode, params.output_mode))
-
-
-block = Agent()

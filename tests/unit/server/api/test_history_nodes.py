@@ -160,7 +160,9 @@ async def test_attempts_one_by_one(started: Any, node: Any, client: httpx.AsyncC
     assert (missing.status_code, missing.json()["code"]) == (404, "attempt_not_found")
 
 
-async def test_a_retried_attempt_has_its_own_error(engine: Engine, started: Any, node: Any) -> None:
+async def test_a_retried_attempt_has_its_own_error(
+    engine: Engine, started: Any, node: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from executor.errors import BlockError
     from executor.kernel.handler.base import Context, Done
 
@@ -169,31 +171,28 @@ async def test_a_retried_attempt_has_its_own_error(engine: Engine, started: Any,
             raise BlockError(f"no {ctx.attempt}", code="flaky")
         return Done({"attempt": ctx.attempt})
 
-    engine.parts.registry.handler("email").run = fails_twice
-    try:
-        policy = {"retry": {"max_attempts": 3, "initial_ms": 1, "jitter": 0}}
-        run = await started(
-            document(
-                "nodes",
-                "start out flaky",
-                blocks={"flaky": {"type": "email", "params": {"to": "a@b.de", "subject": "s"}, "policy": policy}},
-            )
+    monkeypatch.setattr(engine.parts.registry.handler("email"), "run", fails_twice)
+    policy = {"retry": {"max_attempts": 3, "initial_ms": 1, "jitter": 0}}
+    run = await started(
+        document(
+            "nodes",
+            "start out flaky",
+            blocks={"flaky": {"type": "email", "params": {"to": "a@b.de", "subject": "s"}, "policy": policy}},
         )
-        last = await node(run, "flaky")
-        assert (last["status"], last["attempt"], last["output"], last["error"]) == (
-            "succeeded",
-            3,
-            {"attempt": 3},
-            None,
-        )
-        assert [(a["attempt"], a["status"]) for a in last["attempts"]] == [
-            (1, "retrying"), (2, "retrying"), (3, "succeeded"),
-        ]  # fmt: skip
-        second = await node(run, "flaky", attempt=2)
-        assert (second["status"], second["error"]["message"], second["output"]) == ("retrying", "no 2", None)
-        assert second["input"] == last["input"]
-    finally:
-        del engine.parts.registry.handler("email").run
+    )
+    last = await node(run, "flaky")
+    assert (last["status"], last["attempt"], last["output"], last["error"]) == (
+        "succeeded",
+        3,
+        {"attempt": 3},
+        None,
+    )
+    assert [(a["attempt"], a["status"]) for a in last["attempts"]] == [
+        (1, "retrying"), (2, "retrying"), (3, "succeeded"),
+    ]  # fmt: skip
+    second = await node(run, "flaky", attempt=2)
+    assert (second["status"], second["error"]["message"], second["output"]) == ("retrying", "no 2", None)
+    assert second["input"] == last["input"]
 
 
 async def test_references_that_cannot_be_filled(started: Any, node: Any) -> None:
