@@ -17,9 +17,10 @@ from msgspec import Meta, Struct
 
 from compiler.catalog import BRANCHES_MAX, ITERATIONS_MAX
 from compiler.diagnostics import Report, suggest
+from compiler.form_names import name_in_form
 from compiler.plan import RunnerName
 from compiler.references import escape
-from compiler.wording import of_field
+from compiler.wording import lacking, of_field
 
 FORMAT: Final = "weft/1"
 ID_PATTERN: Final = re.compile(r"[A-Za-z0-9_.-]{1,128}")
@@ -406,7 +407,13 @@ def _convert(value: Any, kind: Any, pointer: str, report: Report, block: str | N
     except msgspec.ValidationError as error:
         message, _, place = str(error).partition(" - at `")
         at = pointer + _pointer_of(place)
-        report.add("field_invalid", at, of_field(message, _named(at), _PATTERNS), block=block)
+        missing = lacking(message)
+        whole = at if missing is None else f"{at}/{missing}"
+        name = name_in_form(whole.split("/")[1:])
+        if missing is not None and name is not None:
+            report.add("field_invalid", whole, f"{name} is required.", block=block)
+        else:
+            report.add("field_invalid", at, of_field(message, name or _named(at), _PATTERNS), block=block)
         return None
 
 

@@ -70,6 +70,12 @@ def of_field(said: str, name: str, patterns: Mapping[str, str]) -> str:
     return f"{name}: {said}."
 
 
+def lacking(said: str) -> str | None:
+    """Return the name of the field that msgspec misses."""
+    match = _LACKS.fullmatch(said)
+    return match and match[1]
+
+
 def title_of(schema: Mapping[str, Any], name: str) -> str:
     properties = schema.get("properties")
     param = properties.get(name) if isinstance(properties, Mapping) else None

@@ -1,6 +1,9 @@
 import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { test } from 'node:test'
 import { hintOf, kindOf } from '../src/forms/fields/kind'
+import { LIMIT, POLICY, RETRY } from '../src/edit/inspector/policy'
 import { SETTINGS } from '../src/edit/inspector/settings'
 import type { JsonSchema } from '../src/api/types'
 
@@ -38,4 +41,16 @@ test('what decides about the queue has controls of the panel', () => {
       ['text', 'number'],
     )
   }
+})
+
+test('fields have the names that findings of the server have', () => {
+  const flat = (fields: Record<string, JsonSchema>, at = ''): [string, string][] =>
+    Object.entries(fields).flatMap(([name, schema]) => [
+      [at + name, schema.title!] as [string, string],
+      ...flat({ ...schema.properties, ...schema.items?.properties }, `${name}/`),
+    ])
+  const shown = { settings: SETTINGS, policy: POLICY, retry: RETRY, limit: LIMIT }
+  const names = Object.entries(shown).map(([form, fields]) => [form, Object.fromEntries(flat(fields))])
+  const file = join(process.env.WEFT_WEB_ROOT!, '..', 'tests', 'vectors', 'form_names.json')
+  assert.deepEqual(Object.fromEntries(names), JSON.parse(readFileSync(file, 'utf8')))
 })

@@ -37,7 +37,7 @@ def test_a_plan_without_limits_is_the_plan_it_always_was() -> None:
     [
         ({"key": "k", "at_most": 0}, "/at_most", "field_invalid"),
         ({"key": "", "at_most": 1}, "/key", "field_invalid"),
-        ({"at_most": 1}, "", "field_invalid"),
+        ({"at_most": 1}, "/key", "field_invalid"),
         ({"key": "k", "at_most": 1, "of": "block"}, "/of", "field_unknown"),
     ],
 )

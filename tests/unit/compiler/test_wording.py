@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from compiler import form_names
+from compiler.form_names import Titles
 from compiler.wording import place
 from tests.unit.compiler.support import block, compiled, only
 
@@ -13,26 +17,41 @@ from tests.unit.compiler.support import block, compiled, only
 @pytest.mark.parametrize(
     ("settings", "pointer", "words"),
     [
-        ({"timeout_s": "long"}, "/timeout_s", "timeout_s must be a number, not text."),
-        ({"timeout_s": 0}, "/timeout_s", "timeout_s must be more than 0."),
-        ({"max_executions": 10**9}, "/max_executions", "max_executions must be at most 100,000,000."),
-        ({"max_executions": 1.5}, "/max_executions", "max_executions must be a whole number, not a number."),
-        ({"pool": "a b"}, "/pool", "pool must be 1 to 64 letters, digits, underscores, points and hyphens."),
-        ({"alerts": {"email": ["ops"]}}, "/alerts/email", "email must be an email address."),
+        ({"timeout_s": "long"}, "/timeout_s", "Run timeout (seconds) must be a number, not text."),
+        ({"timeout_s": 0}, "/timeout_s", "Run timeout (seconds) must be more than 0."),
+        ({"max_executions": 10**9}, "/max_executions", "Max block executions must be at most 100,000,000."),
+        ({"max_executions": 1.5}, "/max_executions", "Max block executions must be a whole number, not a number."),
+        ({"pool": "a b"}, "/pool", "Pool must be 1 to 64 letters, digits, underscores, points and hyphens."),
+        ({"alerts": {"email": ["ops"]}}, "/alerts/email", 'Email of "Alerts" must be an email address.'),
         (
             {"alerts": {"webhook": "ops"}},
             "/alerts/webhook",
-            "webhook must be an address that begins with http:// or https://.",
+            'Webhook of "Alerts" must be an address that begins with http:// or https://.',
         ),
-        ({"error_workflow": ""}, "/error_workflow", "error_workflow cannot be empty."),
-        ({"alerts": {"email": ["a@b"] * 21}}, "/alerts/email", "email must have at most 20 items."),
-        ({"limits": [{"at_most": 1}]}, "/limits/0", "limits, item 1 needs the field key."),
-        ({"on_failure": "stop"}, "/on_failure", "on_failure cannot be 'stop'."),
+        ({"error_workflow": ""}, "/error_workflow", "Error workflow cannot be empty."),
+        ({"alerts": {"email": ["a@b"] * 21}}, "/alerts/email", 'Email of "Alerts" must have at most 20 items.'),
+        ({"limits": [{"at_most": 1}]}, "/limits/0/key", "Key of limit 1 is required."),
+        ({"rates": [{"key": "a"}]}, "/rates/0/per_s", "Per second of rate 1 is required."),
+        ({"on_failure": "stop"}, "/on_failure", "When a block fails cannot be 'stop'."),
     ],
 )
 def test_settings(settings: dict[str, Any], pointer: str, words: str) -> None:
     finding = only(compiled({"a": block()}, settings=settings), "field_invalid")
     assert (finding.pointer, finding.message) == (f"/settings{pointer}", words)
+
+
+@pytest.mark.parametrize(
+    ("policy", "pointer", "words"),
+    [
+        ({"retry": {"max_attempts": 0}}, "/retry/max_attempts", "Max attempts must be at least 1."),
+        ({"limit": {"at_most": 1}}, "/limit/key", "Limit key is required."),
+        ({"timeout_s": "long"}, "/timeout_s", "Timeout (seconds) must be a number, not text."),
+        ({"on_lost": "hope"}, "/on_lost", "on_lost cannot be 'hope'."),
+    ],
+)
+def test_what_every_block_has(policy: dict[str, Any], pointer: str, words: str) -> None:
+    finding = only(compiled({"a": block(policy_=policy)}), "field_invalid")
+    assert (finding.pointer, finding.message) == (f"/blocks/a/policy{pointer}", words)
 
 
 def test_blocks() -> None:
@@ -57,3 +76,16 @@ def test_a_place_is_named_as_the_form_shows_it(path: list[str | int], name: str)
     lists = {"tools": "Tools", "to": "Recipient", "branches": "Branches", "queries": "Queries"}
     schema = {"properties": {key: {"type": "array", "title": title, "items": tool} for key, title in lists.items()}}
     assert place(schema, path)[0] == name
+
+
+def test_the_editor_has_the_same_names() -> None:
+    def flat(titles: Titles) -> dict[str, str]:
+        found: dict[str, str] = {}
+        for name, given in titles.items():
+            title, inner = given if isinstance(given, tuple) else (given, {})
+            found |= {name: title, **{f"{name}/{field}": each for field, each in inner.items()}}
+        return found
+
+    file = Path(__file__).parents[2] / "vectors" / "form_names.json"
+    forms = ("settings", "policy", "retry", "limit")
+    assert {form: flat(getattr(form_names, form.upper())) for form in forms} == json.loads(file.read_bytes())

@@ -42,7 +42,9 @@ export function placeOfFinding(doc: Document, finding: Diagnostic, specs: Specs)
         .join(', '),
     }
   }
-  return { block: null, edge: null, words: area ? ['Workflow', area, key].filter(Boolean).join(', ') : 'Workflow' }
+  // The message of a setting has the name that its form has.
+  const words = area === 'settings' ? ['Workflow settings'] : ['Workflow', area, key]
+  return { block: null, edge: null, words: words.filter(Boolean).join(', ') }
 }
 
 /** `Cases` -> `Case`: the name of one thing in a list, as the server's messages have it. */

@@ -8,43 +8,9 @@ import { escapePointer } from '../../refs/parse'
 import { dispatch } from '../../state/doc'
 import { Field } from '../../forms/fields/Field'
 import { useFieldScope } from '../../forms/fields/scope'
+import { LIMIT, POLICY, RETRY } from './policy'
 
 type PolicyChange = { [K in keyof Policy]?: Policy[K] | undefined }
-
-const RETRY: Record<string, JsonSchema> = {
-  max_attempts: {
-    title: 'Max attempts',
-    description: 'Including the first one. Leave empty for the default of the block type.',
-    type: 'integer',
-    minimum: 1,
-    maximum: 100,
-  },
-  backoff: {
-    title: 'Delay',
-    enum: ['fixed', 'linear', 'exponential'],
-    'x-titles': { fixed: 'Fixed', linear: 'Linear', exponential: 'Exponential' },
-    default: 'exponential',
-  },
-  initial_ms: { title: 'First delay (ms)', type: 'integer', default: 1000 },
-  factor: { title: 'Factor', type: 'number', default: 2 },
-  max_ms: { title: 'Max delay (ms)', type: 'integer', default: 300_000 },
-  jitter: { title: 'Jitter', type: 'number', default: 0.25, description: 'Random part of the delay, from 0 to 1.' },
-}
-
-const LIMIT: Record<keyof Limit, JsonSchema> = {
-  key: {
-    title: 'Limit key',
-    type: 'string',
-    description: 'Blocks with the same key share one limit, in all runs and workflows. For example: crm <input.region>',
-  },
-  at_most: {
-    title: 'At most',
-    type: 'integer',
-    minimum: 1,
-    maximum: 100_000,
-    description: 'The number of blocks that may run at the same time. Others wait for their turn.',
-  },
-}
 
 export function PolicySection({ id }: { id: string }): ReactElement {
   const { doc, readonly, specs } = useFieldScope()
@@ -80,11 +46,11 @@ export function PolicySection({ id }: { id: string }): ReactElement {
       onChange={(value) => putLimit(name, value)}
     />
   )
-  const field = (name: keyof Policy & string, schema: JsonSchema): ReactElement => (
+  const field = (name: keyof typeof POLICY, more: JsonSchema = {}): ReactElement => (
     <Field
       type={null}
       name={name}
-      schema={schema}
+      schema={{ ...POLICY[name], ...more }}
       value={policy[name] as Json | undefined}
       refers={false}
       path={`policy.${name}`}
@@ -119,46 +85,14 @@ export function PolicySection({ id }: { id: string }): ReactElement {
             {retryField('jitter')}
           </div>
         )}
-        {field('timeout_s', { title: 'Timeout (seconds)', type: 'number', description: 'For each attempt.' })}
-        {policy.heartbeat_timeout_ms === undefined && block.type !== 'python'
-          ? null
-          : field('heartbeat_timeout_ms', {
-              title: 'Heartbeat timeout (ms)',
-              type: 'integer',
-              minimum: 100,
-              description: 'An attempt that sends no heartbeat for this long fails and is retried.',
-            })}
-        {field('on_error', {
-          title: 'When this block fails',
-          enum: ['fail', 'continue'],
-          'x-titles': { fail: 'Use the error branch, or fail the run', continue: 'Continue with null' },
-          default: 'fail',
-        })}
-        {field('skip_if', {
-          title: 'Skip if',
-          type: 'string',
-          'x-weft': 'expression',
-          description: 'A JavaScript expression. If it is true, the block is skipped and the run continues after it.',
-        })}
-        {runners.length > 1 || policy.runner
-          ? field('runner', {
-              title: 'Runs in',
-              enum: runners,
-              'x-titles': { inline: 'The server', process: 'A child process', dask: 'A Dask cluster' },
-              description: 'Choose a child process or a cluster for functions that compute for long.',
-              default: 'inline',
-            })
-          : null}
+        {field('timeout_s')}
+        {policy.heartbeat_timeout_ms === undefined && block.type !== 'python' ? null : field('heartbeat_timeout_ms')}
+        {field('on_error')}
+        {field('skip_if')}
+        {runners.length > 1 || policy.runner ? field('runner', { enum: runners }) : null}
         {limited ? limitField('key') : null}
         {policy.limit ? limitField('at_most') : null}
-        {groups.length || policy.group
-          ? field('group', {
-              title: 'Concurrency group',
-              enum: groups,
-              description:
-                'Limits how many blocks of the group run at the same time. Set the limit in the workflow settings.',
-            })
-          : null}
+        {groups.length || policy.group ? field('group', { enum: groups }) : null}
         <Field
           type={null}
           name="assign"
