@@ -56,6 +56,9 @@ class WeftError(Exception):
 
     code = "error"
 
+    def __init_subclass__(cls, code: str | None = None) -> None:
+        cls.code = code or cls.code
+
     def __init__(
         self, message: str = "", *, code: str | None = None, hint: str = "", pointer: str | None = None, **extra: Any
     ) -> None:
@@ -69,115 +72,79 @@ class WeftError(Exception):
             self.add_note(hint)  # below the message where Python prints it
 
 
-class NotFound(WeftError):
+class NotFound(WeftError, code="not_found"):
     """There is no such thing here."""
 
-    code = "not_found"
 
-
-class Conflict(WeftError):
+class Conflict(WeftError, code="conflict"):
     """The request does not fit the present state."""
 
-    code = "conflict"
 
-
-class AlreadyAnswered(Conflict):
+class AlreadyAnswered(Conflict, code="already_answered"):
     """This wait was answered before."""
 
-    code = "already_answered"
 
-
-class BadRequest(WeftError):
+class BadRequest(WeftError, code="bad_request"):
     """The request is not valid."""
 
-    code = "bad_request"
 
-
-class NoWorkflow(BadRequest):
+class NoWorkflow(BadRequest, code="format_unknown"):
     """This JSON is not a workflow."""
 
-    code = "format_unknown"
 
-
-class AnswerInvalid(BadRequest):
+class AnswerInvalid(BadRequest, code="answer_invalid"):
     """The answer does not fit the form; the wait is still open."""
 
-    code = "answer_invalid"
 
-
-class SignInRequired(WeftError):
+class SignInRequired(WeftError, code="sign_in_required"):
     """Only someone who has signed in can answer this."""
 
-    code = "sign_in_required"
 
-
-class NotYours(WeftError):
+class NotYours(WeftError, code="not_yours"):
     """This is for others to answer."""
 
-    code = "not_yours"
 
-
-class FileNotYours(WeftError):
+class FileNotYours(WeftError, code="file_not_yours"):
     """A value names a file that the one who sends it may not use."""
 
-    code = "file_not_yours"
 
-
-class InputInvalid(BadRequest):
+class InputInvalid(BadRequest, code="input_invalid"):
     """The input does not fit the workflow's input schema."""
 
-    code = "input_invalid"
 
-
-class CronInvalid(BadRequest):
+class CronInvalid(BadRequest, code="cron_invalid"):
     """This is no cron expression."""
 
-    code = "cron_invalid"
 
-
-class ZoneUnknown(BadRequest):
+class ZoneUnknown(BadRequest, code="timezone_unknown"):
     """There is no such time zone."""
 
-    code = "timezone_unknown"
 
-
-class LimitExceeded(WeftError):
+class LimitExceeded(WeftError, code="limit_exceeded"):
     """A limit was reached."""
 
-    code = "limit_exceeded"
 
-
-class QueueFull(WeftError):
+class QueueFull(WeftError, code="queue_full"):
     """Too many runs wait for a worker."""
 
-    code = "queue_full"
 
-
-class DeliveryRefused(WeftError):
+class DeliveryRefused(WeftError, code="signature_invalid"):
     """The request does not prove that it may start a run."""
 
-    code = "signature_invalid"
 
-
-class WebhookDisabled(WeftError):
+class WebhookDisabled(WeftError, code="webhook_disabled"):
     """This webhook is switched off."""
 
-    code = "webhook_disabled"
 
-
-class WebhookNotReady(WeftError):
+class WebhookNotReady(WeftError, code="webhook_not_ready"):
     """The workflow of this webhook cannot be started now."""
 
-    code = "webhook_not_ready"
 
-
-class BlockError(WeftError):
+class BlockError(WeftError, code="block_failed"):
     """A block's attempt failed. `retry_at_ms`: the earliest time the other side asked for (Retry-After). `deferred`:
     the attempt need not count, because the other side asked for a later try, or because it was not begun. `uncertain`:
     the other side may have carried out the request, so another attempt may do it twice. `traceback`: the frames of the
     user's files, see executor/kernel/process/tracebacks.py."""
-
-    code = "block_failed"
 
     def __init__(
         self,
@@ -200,7 +167,7 @@ class BlockError(WeftError):
         self.traceback = traceback
 
 
-class SandboxError(BlockError):
+class SandboxError(BlockError, code="expression_failed"):
     """JavaScript or Python failed or was stopped. Never retried: the same text with the same values fails again.
 
     Codes: `expression_failed`, `expression_timeout`, `expression_memory`, and `code_…` of the same three for programs;
@@ -209,23 +176,17 @@ class SandboxError(BlockError):
     `extra` has `index` (which expression of the list) or `stdout` (what a program printed before it failed).
     """
 
-    code = "expression_failed"
-
     def __init__(self, message: str, *, code: str, hint: str = "", **extra: Any) -> None:
         super().__init__(message, code=code, retryable=False, hint=hint, **extra)
 
 
-class Fenced(WeftError):
+class Fenced(WeftError, code="fenced"):
     """Another worker owns this run now."""
 
-    code = "fenced"
 
-
-class Lost(WeftError):
+class Lost(WeftError, code="attempt_lost"):
     """The process that ran the attempt is gone. `together`: others were lost with it, so it need not be the cause.
     `ask`: the effect of an earlier attempt was searched for in vain, so a person has to decide."""
-
-    code = "attempt_lost"
 
     def __init__(self, message: str = "", *, together: bool = False, ask: bool = False) -> None:
         super().__init__(message)
@@ -233,92 +194,64 @@ class Lost(WeftError):
         self.ask = ask
 
 
-class Unheard(WeftError):
+class Unheard(WeftError, code="unheard"):
     """The run has not processed its cancel request yet."""
 
-    code = "unheard"
 
-
-class StoreError(WeftError):
+class StoreError(WeftError, code="store_error"):
     """The database failed."""
 
-    code = "store_error"
 
-
-class DatabaseWriteFailed(StoreError):
+class DatabaseWriteFailed(StoreError, code="db_write_failed"):
     """The write failed after all retries."""
 
-    code = "db_write_failed"
 
-
-class DatabaseUnavailable(StoreError):
+class DatabaseUnavailable(StoreError, code="db_unavailable"):
     """The database cannot be read or written."""
-
-    code = "db_unavailable"
 
 
 class DatabaseDown(DatabaseUnavailable):
     """The database server cannot be reached, or is about to start or to stop: it may be there in a moment."""
 
 
-class DatabaseFull(DatabaseUnavailable):
+class DatabaseFull(DatabaseUnavailable, code="db_full"):
     """There is no room on the disk of the database."""
 
-    code = "db_full"
 
-
-class DatabaseDamaged(DatabaseUnavailable):
+class DatabaseDamaged(DatabaseUnavailable, code="db_damaged"):
     """The database is damaged."""
 
-    code = "db_damaged"
 
-
-class DatabaseReplaced(DatabaseUnavailable):
+class DatabaseReplaced(DatabaseUnavailable, code="db_replaced"):
     """The database was deleted or replaced while it was open."""
 
-    code = "db_replaced"
 
-
-class ReadOnly(StoreError):
+class ReadOnly(StoreError, code="read_only"):
     """This server is read-only."""
 
-    code = "read_only"
 
-
-class ForeignDatabase(StoreError):
+class ForeignDatabase(StoreError, code="db_foreign"):
     """The file is a database of another program."""
 
-    code = "db_foreign"
 
-
-class BackupUnusable(StoreError):
+class BackupUnusable(StoreError, code="backup_unusable"):
     """The file is not a database of weft."""
 
-    code = "backup_unusable"
 
-
-class NestedTransaction(StoreError):
+class NestedTransaction(StoreError, code="nested_transaction"):
     """A transaction was opened inside another one."""
 
-    code = "nested_transaction"
 
-
-class WrongKey(StoreError):
+class WrongKey(StoreError, code="wrong_key"):
     """This process has another secret key than the database."""
 
-    code = "wrong_key"
 
-
-class SchemaTooNew(StoreError):
+class SchemaTooNew(StoreError, code="schema_too_new"):
     """The database was written by a newer version of weft."""
 
-    code = "schema_too_new"
 
-
-class SchemaUnreleased(StoreError):
+class SchemaUnreleased(StoreError, code="schema_unreleased"):
     """The database was written by a version of weft from before its first release."""
-
-    code = "schema_unreleased"
 
     def __init__(self, name: str, schema: int, least: int) -> None:
         once = f"open it once with the last version before 0.1.0, which brings it to schema {least} or later, then "
@@ -329,16 +262,12 @@ class SchemaUnreleased(StoreError):
         self.old_enough = schema >= least
 
 
-class QueryRefused(WeftError):
+class QueryRefused(WeftError, code="query_refused"):
     """The query is not possible."""
 
-    code = "query_refused"
 
-
-class CorruptJournal(WeftError):
+class CorruptJournal(WeftError, code="corrupt_journal"):
     """The journal does not fold."""
-
-    code = "corrupt_journal"
 
 
 def store_closed() -> StoreError:

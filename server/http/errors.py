@@ -25,92 +25,64 @@ INTERNAL = "Internal error; see the server log."
 _RESERVED = frozenset({"type", "title", "status", "code", "detail", "pointer", "hint", "diagnostics"})
 
 
-class MalformedBody(errors.BadRequest):
+class MalformedBody(errors.BadRequest, code="malformed_json"):
     """The body is not JSON."""
 
-    code = "malformed_json"
 
-
-class BodyInvalid(errors.BadRequest):
+class BodyInvalid(errors.BadRequest, code="body_invalid"):
     """The body has the wrong shape."""
 
-    code = "body_invalid"
 
-
-class BodyTooLarge(errors.LimitExceeded):
+class BodyTooLarge(errors.LimitExceeded, code="body_too_large"):
     """The body is larger than this server allows."""
 
-    code = "body_too_large"
 
-
-class BodyTimeout(errors.WeftError):
+class BodyTimeout(errors.WeftError, code="body_timeout"):
     """The body did not arrive in time."""
 
-    code = "body_timeout"
 
-
-class UnsupportedMedia(errors.WeftError):
+class UnsupportedMedia(errors.WeftError, code="unsupported_media_type"):
     """Writes need the content type application/json."""
 
-    code = "unsupported_media_type"
 
-
-class Unauthorized(errors.WeftError):
+class Unauthorized(errors.WeftError, code="unauthorized"):
     """This needs the server's token."""
 
-    code = "unauthorized"
 
-
-class Forbidden(errors.WeftError):
+class Forbidden(errors.WeftError, code="forbidden"):
     """This needs another role."""
 
-    code = "forbidden"
 
-
-class CrossSite(errors.WeftError):
+class CrossSite(errors.WeftError, code="cross_site"):
     """Requests from other web sites are refused."""
 
-    code = "cross_site"
 
-
-class HeadersTooLarge(errors.WeftError):
+class HeadersTooLarge(errors.WeftError, code="headers_too_large"):
     """The headers are too large."""
 
-    code = "headers_too_large"
 
-
-class Misdirected(errors.WeftError):
+class Misdirected(errors.WeftError, code="host_not_allowed"):
     """This server does not serve that host name."""
 
-    code = "host_not_allowed"
 
-
-class PreconditionRequired(errors.WeftError):
+class PreconditionRequired(errors.WeftError, code="if_match_required"):
     """This needs the header If-Match with the revision that is to be changed."""
 
-    code = "if_match_required"
 
-
-class TooManyStreams(errors.WeftError):
+class TooManyStreams(errors.WeftError, code="too_many_streams"):
     """Too many event streams are open."""
-
-    code = "too_many_streams"
 
 
 class TooManyStreamsOfRun(TooManyStreams):
     """Too many event streams of this run are open."""
 
 
-class TooManyTries(errors.WeftError):
+class TooManyTries(errors.WeftError, code="too_many_tries"):
     """Too many tries; wait a little."""
 
-    code = "too_many_tries"
 
-
-class Stopping(errors.WeftError):
+class Stopping(errors.WeftError, code="server_stopping"):
     """The server stopped before this was answered."""
-
-    code = "server_stopping"
 
 
 # A class that is not here has the status of its base.
