@@ -8,19 +8,12 @@ from executor.kernel.handler.base import Context, Done
 from executor.kernel.values.run_input import CHAT_INPUT
 
 
-class _Params(TypedParams):
-    title: str | None = param("Title", "Heading of the page.", weft="literal", maxLength=200)
+class _Params(TypedParams, literal=True):
+    title: str | None = param("Title", "Heading of the page.", maxLength=200)
     text: str | None = param(
-        "Text",
-        "What people can ask. Shown above the messages.",
-        widget="longtext",
-        rows=3,
-        weft="literal",
-        maxLength=10000,
+        "Text", "What people can ask. Shown above the messages.", widget="longtext", rows=3, maxLength=10000
     )
-    placeholder: str | None = param(
-        "Hint in the text box", "Such as: Ask about your order", weft="literal", maxLength=200
-    )
+    placeholder: str | None = param("Hint in the text box", "Such as: Ask about your order", maxLength=200)
     enabled: bool = ENABLED
 
 

@@ -30,32 +30,21 @@ def _output_of(params: Params) -> dict[str, Any] | None:
     return answer_schema(params, {}) if isinstance(params.get("fields"), dict) else None
 
 
-class _Params(TypedParams):
-    title: str | None = param("Title", "Heading of the page.", weft="literal", maxLength=200)
+class _Params(TypedParams, literal=True):
+    title: str | None = param("Title", "Heading of the page.", maxLength=200)
     text: str | None = param(
-        "Text",
-        "What the form is for. Shown above the fields.",
-        widget="longtext",
-        rows=3,
-        weft="literal",
-        maxLength=10000,
+        "Text", "What the form is for. Shown above the fields.", widget="longtext", rows=3, maxLength=10000
     )
     fields: dict[str, Any] | None = param(
-        "Form fields",
-        "Fields of the form. Leave empty to use the input of the workflow.",
-        widget="schema",
-        weft="literal",
+        "Form fields", "Fields of the form. Leave empty to use the input of the workflow.", widget="schema"
     )
-    submit: str = param("Button label", "Text on the submit button.", default="Submit", weft="literal", maxLength=80)
-    done: str | None = param(
-        "Text after submitting", "What happens next.", widget="longtext", rows=3, weft="literal", maxLength=10000
-    )
+    submit: str = param("Button label", "Text on the submit button.", default="Submit", maxLength=80)
+    done: str | None = param("Text after submitting", "What happens next.", widget="longtext", rows=3, maxLength=10000)
     wait_s: float = param(
         "Wait for the run (seconds)",
         "If the run ends in this time, the page shows its response.",
         default=WAIT_S,
         advanced=True,
-        weft="literal",
         minimum=0,
         maximum=30,
     )

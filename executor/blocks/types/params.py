@@ -99,11 +99,20 @@ class TypedParams:
     _readers: ClassVar[list[tuple[str, str, Callable[[str, Any], Any], Any, bool]]] = []
 
     def __init_subclass__(
-        cls, when: Mapping[str, Sequence[str]] | None = None, shift: int = 0, required: Sequence[str] = ()
+        cls,
+        when: Mapping[str, Sequence[str]] | None = None,
+        shift: int = 0,
+        required: Sequence[str] = (),
+        literal: bool = False,
     ) -> None:
         """`when`, `shift`, `required`: of the fields of other classes, which are shown only then, so many places later,
-        and of which these are required."""
-        own = {name: value for name, value in vars(cls).items() if isinstance(value, Field)}
+        and of which these are required. `literal`: references in its own fields are left alone."""
+        more = {"x-weft": "literal"} if literal else {}
+        own = {
+            name: Field(more | value.keywords, value.ui, value.default, value.required)
+            for name, value in vars(cls).items()
+            if isinstance(value, Field)
+        }
         inherited = {
             name: Field(
                 field.keywords | _given({"x-when": when}),

@@ -38,31 +38,25 @@ def _check(params: Params) -> tuple[Finding, ...]:
     return ()
 
 
-class _Params(TypedParams):
+class _Params(TypedParams, literal=True):
     cron: str = param(
         "Cron expression",
         "Minute, hour, day of the month, month, day of the week, such as 0 9 * * MON-FRI; or "
         "@hourly, @daily, @weekly, @monthly, @yearly.",
         required=True,
-        weft="literal",
         pattern=FILLED,
         maxLength=cron.EXPRESSION_LENGTH_MAX,
     )
     tz: str = param(
-        "Time zone",
-        "A name such as Europe/Berlin. Daylight saving time is applied.",
-        default="UTC",
-        weft="literal",
-        maxLength=100,
+        "Time zone", "A name such as Europe/Berlin. Daylight saving time is applied.", default="UTC", maxLength=100
     )
     input: dict[str, Any] | None = param(
-        "Input", "Input of each run. References are not resolved.", widget="json", rows=4, weft="literal"
+        "Input", "Input of each run. References are not resolved.", widget="json", rows=4
     )
     overlap: str = param(
         "If a run is still active",
         "What happens when the previous run of this schedule has not ended.",
         default="skip",
-        weft="literal",
         choices={"skip": "Skip this time", "queue": "Start after it ends", "allow": "Start another run"},
     )
     catch_up: str = param(
@@ -70,7 +64,6 @@ class _Params(TypedParams):
         "What happens to times that passed while the server was stopped.",
         default="one",
         advanced=True,
-        weft="literal",
         choices={"one": "Run once", "none": "Skip all", "all": "Run all, at most the last 100"},
     )
     enabled: bool = ENABLED

@@ -57,19 +57,17 @@ def header_problem(name: str) -> str | None:
     return None
 
 
-class _Params(TypedParams):
+class _Params(TypedParams, literal=True):
     auth: str = param(
         "Authentication",
         "How the sender proves that it knows the secret.",
         default="hmac",
-        weft="literal",
         choices={"hmac": "Signature (HMAC)", "github": "GitHub signature", "token": "Bearer token", "none": "None"},
     )
     secret_env: str | None = param(
         "Secret from the environment",
         "Name of an environment value with the secret. Leave empty to create a secret.",
         advanced=True,
-        weft="literal",
         when={"auth": ["hmac", "github", "token"]},
         pattern="^[A-Za-z_][A-Za-z0-9_]{0,127}$",
     )
@@ -77,26 +75,23 @@ class _Params(TypedParams):
         "Respond",
         "Respond with 202 at once, or with the response of the run.",
         default="immediate",
-        weft="literal",
         choices={"immediate": "Immediately", "run": "When the run ends"},
     )
     timeout_s: float = param(
         "Wait for the run (seconds)",
         "If the run takes longer, the response is 202.",
         default=30,
-        weft="literal",
         when={"respond": ["run"]},
         exclusiveMinimum=0,
         maximum=60,
     )
     body_schema: dict[str, Any] | None = param(
-        "Body schema", "JSON Schema. A body that does not match is rejected with 422.", widget="schema", weft="literal"
+        "Body schema", "JSON Schema. A body that does not match is rejected with 422.", widget="schema"
     )
     headers: list[Any] | None = param(
         "Additional headers",
         "Names of more request headers that the workflow can read.",
         advanced=True,
-        weft="literal",
         maxItems=50,
         items={"type": "string", "minLength": 1, "maxLength": 100, "x-weft": "literal"},
     )
