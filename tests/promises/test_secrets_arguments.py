@@ -12,8 +12,7 @@ import pytest
 
 from executor.blocks.connectors import template
 from executor.blocks.sandbox.sandbox import Sandbox
-from executor.blocks.types.agent.calls import filled, params_of
-from executor.blocks.types.agent.condition import is_asked
+from executor.blocks.types.agent.calls import filled, is_asked, params_of
 from executor.blocks.types.agent.tools import read_tools
 from executor.kernel.handler.base import Context
 from executor.kernel.values.payload import Bound

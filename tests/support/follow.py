@@ -11,7 +11,7 @@ from typing import Any
 import httpx
 import orjson
 
-from server.client.sse_parser import SseParser
+from server.client.stream import SseParser
 
 Transcript = list[dict[str, Any]]
 

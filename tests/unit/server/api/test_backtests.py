@@ -13,7 +13,7 @@ import pytest
 
 from executor.blocks.llm.endpoints import Endpoints
 from executor.open.engine import Engine
-from server.cli.evaluations import read_rows
+from server.cli.backtests import read_rows
 from tests.support.dev_model import dev_model
 
 Json = dict[str, Any]

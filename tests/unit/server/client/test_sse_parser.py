@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from server.client.sse_parser import Frame, SseParser
+from server.client.stream import Frame, SseParser
 
 STREAM = (
     b"\xef\xbb\xbfretry: 2000\n\n"

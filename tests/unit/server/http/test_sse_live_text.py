@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from executor.kernel.read.hub import Hub
 from executor.kernel.read.live_texts import Deltas
 from executor.open.engine import Engine
-from server.client.sse_parser import SseParser
+from server.client.stream import SseParser
 from server.http.sse import _parted
 from server.http.streams import Streams
 from server.settings import Limits
