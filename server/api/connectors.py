@@ -55,7 +55,6 @@ async def list_all(call: Call) -> ConnectorList:
 
 @route("GET", _ONE, "Read a connector document", needs="viewer")
 async def read(call: Call, service: str) -> ConnectorDocument:
-    """The document of a connector."""
     return ConnectorDocument(await call.engine.connectors.document(service))
 
 

@@ -119,7 +119,6 @@ route = Routes("runs", RouteSpec)
 
 @route("GET", "/api/runs/{id}/graph", "The plan of a run with the state of its nodes and edges", needs="viewer")
 async def graph(call: Call, id: str) -> RunGraph:
-    """The plan of the run with the state of its nodes and edges."""
     return await call.engine.runs.graph(id)
 
 

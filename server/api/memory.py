@@ -64,7 +64,6 @@ async def list_all(call: Call, query: MemoriesQuery) -> MemoryList:
 
 @route("GET", "/api/memory/turns", "Show a conversation", needs="viewer")
 async def show(call: Call, query: MemoryQuery) -> Json[MemoryTurns]:
-    """The turns of a conversation."""
     rows = await call.engine.store.recall(_conversation(query), TURNS_MAX)
     turns = [TurnView(row.run_id, row.at_ms, orjson.loads(row.messages)) for row in rows]
     return await long_json(MemoryTurns(turns), "turns")

@@ -273,13 +273,11 @@ async def list_own(call: Call) -> SessionList:
 
 @route("DELETE", "/api/sessions/{id}", "Sign one browser out", needs="admin")
 async def end_session(call: Call, id: str) -> SessionsEnded:
-    """Sign one browser out."""
     return await _end_session(call, id, await _open_sessions(call))
 
 
 @route("DELETE", "/api/me/sessions/{id}", "Sign out of one browser", needs="viewer")
 async def end_own_session(call: Call, id: str) -> SessionsEnded:
-    """Sign one of your browsers out."""
     return await _end_session(call, id, [row for row in await _open_sessions(call) if row.user_id == call.who.user])
 
 

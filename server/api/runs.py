@@ -326,7 +326,6 @@ def starts(
 
 @starts(route, "/api/workflows/{name}/runs", "Start a run of a stored workflow", audit=False)
 async def start_stored(call: Call, name: str, query: StartQuery, body: RunRequest) -> Response:
-    """Run a stored workflow."""
     submitted = await call.engine.submit(
         name,
         input=body.input,
@@ -341,7 +340,6 @@ async def start_stored(call: Call, name: str, query: StartQuery, body: RunReques
 
 @starts(route, "/api/runs", "Start a run of a document", audit=False)
 async def start_document(call: Call, query: StartQuery, body: RunDocumentRequest) -> Response:
-    """Run a document as it is."""
     submitted = await call.engine.submit(
         body.document,
         input=body.input,

@@ -82,7 +82,6 @@ async def list_all(call: Call, query: TriggersQuery) -> ScheduleList:
 
 @route("GET", _ONE, "A schedule and its last times", needs="viewer")
 async def read(call: Call, id: str) -> ScheduleDetail:
-    """A schedule with its last times and their outcomes."""
     return await _detail(call, await call.engine.schedules.get(id))
 
 
@@ -131,7 +130,6 @@ async def run_now(call: Call, id: str) -> Json[RunAccepted]:
 
 @route("GET", "/api/cron", "The next times of a cron expression", needs="viewer", statuses=(422,))
 async def preview(call: Call, query: CronQuery) -> CronPreview:
-    """The next five times of an expression."""
     return CronPreview(query.expr, query.tz, call.engine.schedules.preview(query.expr, query.tz))
 
 

@@ -135,7 +135,6 @@ async def list_waits(call: Call, query: WaitsQuery) -> WaitPage:
 
 @route("GET", _ONE, "A wait, by its id or the key of its node", needs="viewer")
 async def read(call: Call, id: str, key: str) -> Wait:
-    """`key`: the id of a wait, or the key of its node."""
     wait = await call.engine.waits.get(id, key)
     return view_of(Wait, *without_links(call.who, [wait]))
 
