@@ -183,6 +183,14 @@ def test_find_a_failed_run_among_many(visit: Visit) -> None:
     page.keyboard.press("Enter")
     expect(page.get_by_role("option")).to_have_count(0)
     expect(rows).to_have_count(1)
+    page.keyboard.press("Backspace")
+    filter.fill("SKU-4007")
+    page.keyboard.press("Enter")
+    expect(page.get_by_text("No runs match")).to_be_visible()  # nothing of 10,000 runs where there are 36
+    expect(page.get_by_text("in the id, the key and the error of a run, not in its input")).to_be_visible()
+    page.keyboard.press("Backspace")
+    filter.fill("SKU-4004")
+    page.keyboard.press("Enter")
     rows.get_by_role("link").click()
     notice(page, "Reserve stock failed")
 
@@ -200,6 +208,27 @@ def test_find_a_failed_run_among_many(visit: Visit) -> None:
     bar = page.get_by_role("toolbar", name="Chosen runs")
     expect(bar).to_contain_text("1 of 1 chosen")
     bar.get_by_role("button", name="Run again").click()
+
+
+def test_a_failed_run_is_found_on_a_phone(servers: Servers, contexts: Contexts) -> None:
+    server = servers()
+    many(Api(server.url))
+    page = contexts(server.url, viewport={"width": 390, "height": 844}, has_touch=True, is_mobile=True).page()
+    page.goto("/")
+    page.get_by_role("link", name=re.compile(f"^The last {MORE} runs: 1 failed")).tap()
+    error = page.get_by_text("no stock for SKU-4004")
+    assert box_of(error)["x"] + box_of(error)["width"] < 390
+    assert error.evaluate("e => e.parentElement.scrollHeight <= e.parentElement.clientHeight")  # all of it is read
+    page.get_by_role("checkbox").first.tap()
+    bar = page.get_by_role("toolbar", name="Chosen runs")
+    close = box_of(bar.get_by_role("button", name="Choose none"))
+    assert close["y"] < box_of(bar.get_by_role("button", name="Run again"))["y"]
+    bar.get_by_role("button", name="Run again").tap()
+    dialog = page.get_by_role("dialog", name="Run again")
+    choices = [box_of(each) for each in dialog.get_by_role("radio").all()]
+    assert choices[1]["y"] + choices[1]["height"] < box_of(dialog.get_by_test_id("repeated"))["y"]
+    dialog.get_by_role("button", name="Run 1 again").tap()
+    expect(page.get_by_role("row", name=re.compile("no stock for SKU-4004"))).to_have_count(2)
 
 
 def test_connect_a_service(visit: Visit) -> None:

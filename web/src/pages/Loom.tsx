@@ -242,7 +242,7 @@ function Left({
         >
           Open as list
         </Link>
-        <Button kind="primary" icon="restored" why={why} onClick={() => setAsks(true)}>
+        <Button kind="primary" icon="redo" why={why} onClick={() => setAsks(true)}>
           {`Run ${ended.length.toLocaleString('en')} again`}
         </Button>
       </footer>

@@ -29,6 +29,8 @@ import './runs.css'
 
 const PAGE = 50
 const ONCE_MAX = 1000
+/** A text is looked for in so many runs. */
+const SCAN_MAX = 10_000
 const PARTS = 126
 
 export default function Runs(): ReactElement {
@@ -191,11 +193,15 @@ export default function Runs(): ReactElement {
               <EmptyState
                 icon="search"
                 title={
-                  PARAMS.some((param) => /^(text|key|not_.*)$/.test(param) && query.has(param))
-                    ? 'None of the newest 10,000 of these runs match'
+                  PARAMS.some((param) => /^(text|key|not_.*)$/.test(param) && query.has(param)) &&
+                  (total ?? Infinity) > SCAN_MAX
+                    ? `None of the newest ${SCAN_MAX.toLocaleString('en')} of these runs match`
                     : 'No runs match'
                 }
               >
+                {query.has('text') ? (
+                  <p>A text is looked for in the id, the key and the error of a run, not in its input.</p>
+                ) : null}
                 <Button onClick={() => setQuery(Object.fromEntries(PARAMS.map((param) => [param, null])))}>
                   Show all runs
                 </Button>

@@ -42,6 +42,8 @@ export const LoomCard = memo(function LoomCard({
   const { shape, w, h, block } = place
   const container = shape === 'container'
   const tone = total?.failed ? 'err' : total?.open ? 'wait' : total ? 'ok' : 'none'
+  // The left side of a trigger is round.
+  const inset = shape === 'trigger' ? 36 : 12
   const room = w - (shape === 'ticket' ? STUB : shape === 'flow' ? 24 : 12)
   return (
     <g
@@ -83,23 +85,31 @@ export const LoomCard = memo(function LoomCard({
       {container ? (
         <Cells place={place} cells={cells} onOpen={onOpen} />
       ) : split.length > 1 ? (
-        <Split split={split} width={room - 36} />
+        <Split split={split} inset={inset} width={room - 24 - inset} />
       ) : times.length ? (
-        <Bars times={times} width={room - 24} />
+        <Bars times={times} inset={inset} width={room - 12 - inset} />
       ) : null}
     </g>
   )
 })
 
 /** The ways that the runs took: the most frequent ones, in ink and lighter. */
-function Split({ split, width }: { split: readonly { title: string; runs: number }[]; width: number }): ReactElement {
+function Split({
+  split,
+  inset,
+  width,
+}: {
+  split: readonly { title: string; runs: number }[]
+  inset: number
+  width: number
+}): ReactElement {
   const all = Math.max(
     1,
     split.reduce((sum, way) => sum + way.runs, 0),
   )
   let x = 0
   return (
-    <g transform={`translate(12 ${CARD - 44})`}>
+    <g transform={`translate(${inset} ${CARD - 44})`}>
       {split.map((way, at) => {
         const from = x
         const wide = (way.runs / all) * width
@@ -122,12 +132,12 @@ function Split({ split, width }: { split: readonly { title: string; runs: number
   )
 }
 
-function Bars({ times, width }: { times: readonly number[]; width: number }): ReactElement {
+function Bars({ times, inset, width }: { times: readonly number[]; inset: number; width: number }): ReactElement {
   const { counts, median } = distribution(times, BINS)
   const most = Math.max(...counts)
   const step = width / BINS
   return (
-    <g transform={`translate(12 ${CARD - 22})`}>
+    <g transform={`translate(${inset} ${CARD - 22})`}>
       {counts.map((count, at) =>
         count ? (
           <rect

@@ -67,7 +67,7 @@ export function Filter({
           aria-expanded={choices.length > 0}
           aria-controls={`${id}-list`}
           aria-activedescendant={active ? `${id}-${active.id}` : undefined}
-          placeholder={tokens.length ? '' : 'Filter by status, workflow, time or any text'}
+          placeholder={tokens.length ? '' : 'Filter by status, workflow or time, or by a text of the error'}
           value={typed}
           onChange={(event) => {
             setTyped(event.target.value)

@@ -10,6 +10,7 @@ import { useData } from '../../ui/useData'
 import { messageOf } from '../../ui/words'
 import { ListState } from '../parts'
 import { repeatedBy, rerunAll } from './rerunMany'
+import '../../watch/run/run.css'
 
 const SHOWN = 12
 
@@ -65,42 +66,44 @@ export function RerunMany({
         </Button>
       }
     >
-      <fieldset className="rerun__choice">
-        <legend className="visually-hidden">Run again</legend>
-        <label>
-          <input type="radio" name="many" checked={version === null} onChange={() => setVersion(null)} />
-          From the start, each as it was
-        </label>
-        <label>
-          <input type="radio" name="many" checked={version !== null} onChange={() => setVersion('active')} />
-          Continue with the active version: what is unchanged is kept
-        </label>
-      </fieldset>
-      {preview.value === null ? (
-        <ListState data={preview} empty={false}>
-          {null}
-        </ListState>
-      ) : (
-        <dl className="readable" data-testid="repeated">
-          {blocks.slice(0, SHOWN).map((block) => (
-            <div key={block.name}>
-              <dt>{block.name}</dt>
-              <dd>
-                {block.runs ? `runs in ${block.runs} of ${starts}` : `may run in ${block.may} of ${starts}`}
-                {block.runs && block.may ? `, may run in ${block.may}` : ''}
-                {block.writes ? ', changes something outside' : ''}
-              </dd>
-            </div>
-          ))}
-          {blocks.length > SHOWN ? <p className="quiet">{`${blocks.length - SHOWN} more blocks`}</p> : null}
-          {blocks.length || !starts ? null : <p>Nothing is repeated: all of it is kept.</p>}
-        </dl>
-      )}
-      {refused.length ? (
-        <p className="notice" data-tone="err" role="alert">
-          {`${refused.length} cannot: ${refused[0]!.error}`}
-        </p>
-      ) : null}
+      <div className="rerun">
+        <fieldset className="rerun__choice">
+          <legend className="visually-hidden">Run again</legend>
+          <label>
+            <input type="radio" name="many" checked={version === null} onChange={() => setVersion(null)} />
+            From the start, each as it was
+          </label>
+          <label>
+            <input type="radio" name="many" checked={version !== null} onChange={() => setVersion('active')} />
+            Continue with the active version: what is unchanged is kept
+          </label>
+        </fieldset>
+        {preview.value === null ? (
+          <ListState data={preview} empty={false}>
+            {null}
+          </ListState>
+        ) : (
+          <dl className="readable" data-testid="repeated">
+            {blocks.slice(0, SHOWN).map((block) => (
+              <div key={block.name}>
+                <dt>{block.name}</dt>
+                <dd>
+                  {block.runs ? `runs in ${block.runs} of ${starts}` : `may run in ${block.may} of ${starts}`}
+                  {block.runs && block.may ? `, may run in ${block.may}` : ''}
+                  {block.writes ? ', changes something outside' : ''}
+                </dd>
+              </div>
+            ))}
+            {blocks.length > SHOWN ? <p className="quiet">{`${blocks.length - SHOWN} more blocks`}</p> : null}
+            {blocks.length || !starts ? null : <p>Nothing is repeated: all of it is kept.</p>}
+          </dl>
+        )}
+        {refused.length ? (
+          <p className="notice" data-tone="err" role="alert">
+            {`${refused.length} cannot: ${refused[0]!.error}`}
+          </p>
+        ) : null}
+      </div>
     </Dialog>
   )
 }
