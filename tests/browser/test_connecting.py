@@ -36,7 +36,7 @@ class Played(BaseHTTPRequestHandler):
             self.send_header("Location", f"{asked['redirect_uri']}?{back}")
             self.end_headers()
             return
-        known = TOKEN in self.headers.get("Authorization", "")
+        known = TOKEN in self.headers.get("Authorization", "") + self.headers.get("X-Api-Key", "")
         self._answer(200 if known else 401, {"me": "grace"} if known else {"message": "Who are you?"})
 
     def do_POST(self) -> None:
@@ -371,3 +371,28 @@ def test_a_curl_command_fills_in_a_request(editor: Editor) -> None:
     }
     editor.press("Control+z")
     expect(url).to_have_value("")
+
+
+def test_a_key_is_tested_with_what_the_block_reads(servers: Servers, contexts: Contexts) -> None:
+    """The header and the address are filled in; a wrong key is named, and the right one is what the run sends."""
+    with played() as place:
+        server, _, page = begin(servers, contexts, place)
+        open_block(server, page, {"type": "http", "params": {"url": f"http://{place}/orders"}})
+        inspector = page.get_by_role("complementary", name="Inspector")
+        inspector.get_by_role("button", name="New").click()
+        dialog = page.get_by_role("dialog", name=f"Connect http://{place}")
+        dialog.get_by_label("Kind").select_option("API key in a header")
+        expect(dialog.get_by_label("Header")).to_have_value("X-Api-Key")
+        expect(dialog.get_by_label("Address to check")).to_have_value(f"http://{place}/orders")
+        key = dialog.get_by_role("textbox", name="Key", exact=True)
+        key.fill("another key")
+        dialog.get_by_role("button", name="Test").click()
+        expect(dialog.get_by_role("status")).to_contain_text("Refused (401)")
+        key.fill(TOKEN)
+        dialog.get_by_role("button", name="Test").click()
+        expect(dialog.get_by_role("status")).to_contain_text("The credential is accepted")
+        dialog.get_by_role("button", name="Connect").click()
+        expect(inspector.get_by_role("status")).to_contain_text("The credential is accepted")
+        expect(inspector.get_by_role("button", name="New")).to_be_focused()
+        page.get_by_role("button", name="Run", exact=True).click()
+        expect(page.get_by_role("status").filter(has_text="Succeeded")).to_be_visible()

@@ -244,13 +244,18 @@ def test_connect_a_service(visit: Visit) -> None:
     dialog.get_by_label("Kind").select_option("API key in a header")
     connect = dialog.get_by_role("button", name=re.compile("^Connect"))
     expect(connect).to_have_attribute("title", "Enter the secret")
-    dialog.get_by_role("textbox", name="Key").fill("key-of-the-test")
+    expect(dialog.get_by_label("Header")).to_have_value("X-Api-Key")
+    key = dialog.get_by_role("textbox", name="Key", exact=True)
+    key.fill("key-of-the-test")
     place = page.url.rpartition("/w/")[0]
     dialog.get_by_label("Host").fill(place)
     dialog.get_by_label("Address to check").fill(f"{place}/demo/echo")
     dialog.get_by_label("Name").fill("shop")
+    before = box_of(key)["y"]
     dialog.get_by_role("button", name="Test").click()
     expect(dialog.get_by_role("status")).to_be_visible()
+    expect(button(page, "Test again")).to_be_visible()
+    assert box_of(key)["y"] == before  # what is typed stands still
     connect.click()
     expect(inspector.get_by_label("Connection")).to_have_value("shop")
     expect(page.get_by_role("status").filter(has_text="Saved")).to_be_visible()

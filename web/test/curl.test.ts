@@ -60,7 +60,11 @@ test('a connection is offered to the hosts that it is for', () => {
     ['local', 'slack'],
   )
   assert.deepEqual(
-    specOf('api_key', { secret: 's', username: '', hosts: 'a.example' }, { ...auth, kind: 'query', name: 'key' }),
+    specOf(
+      'api_key',
+      { secret: 's', username: '', hosts: 'a.example', header: 'X-Api-Key' },
+      { ...auth, kind: 'query', name: 'key' },
+    ),
     {
       kind: 'api_key',
       hosts: ['a.example'],

@@ -11,7 +11,7 @@ import { Icon } from '../../ui/icons'
 import { Link } from '../../ui/navigation'
 import { SecretInput } from '../../ui/SecretInput'
 import { messageOf, sentence } from '../../ui/words'
-import { specOf, specOfProvider, type SecretKind } from './connecting'
+import { KEY_HEADER, specOf, specOfProvider, type SecretKind } from './connecting'
 import { TestButton, TestLine, useTester } from './ConnectionTest'
 import { FieldShell } from './FieldShell'
 import type { ServiceAuth } from './kind'
@@ -32,6 +32,8 @@ interface Props {
   host: string | null
   /** The address that the block names in place of the service's own. */
   baseUrl: string
+  /** The address that a block without a service reads, which a test may read, too; else empty. */
+  reads: string
   block: string | null
   provider: KnownProvider | undefined
   redirectUri: string
@@ -53,7 +55,8 @@ export function ConnectDialog(props: Props): ReactElement {
   const [username, setUsername] = useState('')
   const [secret, setSecret] = useState('')
   const [hosts, setHosts] = useState(host ?? '')
-  const [checkUrl, setCheckUrl] = useState('')
+  const [checkUrl, setCheckUrl] = useState(auth?.service ? '' : props.reads)
+  const [header, setHeader] = useState(KEY_HEADER)
   const [clientId, setClientId] = useState('')
   const [scopes, setScopes] = useState(auth?.scopes ?? provider?.scopes ?? '')
   const [state, setState] = useState<'typing' | 'storing' | 'away'>('typing')
@@ -66,6 +69,7 @@ export function ConnectDialog(props: Props): ReactElement {
   const isTaken = names.includes(name.trim()) && name.trim() !== stored
   const duplicate = isTaken ? 'Another connection has this name.' : null
   const needsSecret = !oauth || !provider.pkce
+  const named = way === 'api_key' && !auth
   const why = !name.trim()
     ? 'Enter a name'
     : (duplicate ??
@@ -75,12 +79,14 @@ export function ConnectDialog(props: Props): ReactElement {
           ? 'Enter the user name'
           : needsSecret && !secret
             ? 'Enter the secret'
-            : hosts.trim() || oauth
-              ? null
-              : 'Enter the host'))
+            : !header.trim() && named
+              ? 'Enter the header'
+              : hosts.trim() || oauth
+                ? null
+                : 'Enter the host'))
   const spec: ConnectionSpec = oauth
     ? specOfProvider(provider, { secret, clientId: clientId.trim(), scopes }, host)
-    : { ...specOf(way === 'oauth' ? own : way, { secret, username, hosts }, auth), check_url: checkUrl.trim() }
+    : { ...specOf(way === 'oauth' ? own : way, { secret, username, hosts, header }, auth), check_url: checkUrl.trim() }
   const tester = useTester(name.trim() || 'new', { service: auth?.service ?? '', base_url: baseUrl, connection: spec })
   const send = async (): Promise<void> => {
     if (why || state === 'storing') return
@@ -147,6 +153,7 @@ export function ConnectDialog(props: Props): ReactElement {
   return (
     <Dialog
       title={`Connect ${service}`}
+      className="connecting"
       open
       onClose={onClose}
       foot={
@@ -197,6 +204,7 @@ export function ConnectDialog(props: Props): ReactElement {
           {line('client', 'Client ID', clientId, setClientId)}
         </>
       ) : null}
+      {named ? line('header', 'Header', header, setHeader, 'Such as X-Api-Key or Authorization') : null}
       {way === 'basic' ? line('username', 'User name', username, setUsername) : null}
       {line(
         'secret',
@@ -234,7 +242,11 @@ export function ConnectDialog(props: Props): ReactElement {
           <span>Sign in in the window of {provider?.title}. This dialog continues when it is done.</span>
         </p>
       ) : null}
-      {oauth ? null : <TestLine tester={tester} />}
+      {oauth ? null : (
+        <div className="connecting__test">
+          <TestLine tester={tester} />
+        </div>
+      )}
       {refused ? (
         <p className="ref__wrong" role="alert">
           {refused}
@@ -248,6 +260,7 @@ function nameFor(service: string, names: readonly string[]): string {
   const plain =
     service
       .toLowerCase()
+      .replace(/^https?:\/\//, '')
       .replace(/[^a-z0-9_-]+/g, '-')
       .replace(/^[^a-z]+|-+$/g, '')
       .slice(0, 50) || 'connection'

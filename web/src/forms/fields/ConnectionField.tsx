@@ -110,6 +110,7 @@ export function ConnectionField({ value, onChange, ids, path, hint, params }: Co
           auth={hint.auth}
           host={host}
           baseUrl={baseUrl}
+          reads={(params?.method ?? 'GET') === 'GET' ? plainUrl(params?.url) : ''}
           block={block}
           provider={providerFor(stored.value?.providers ?? [], hint.auth, host)}
           redirectUri={stored.value?.redirect_uri ?? ''}

@@ -42,16 +42,26 @@ export function offered(all: readonly ConnectionView[], host: string | null, cho
   return all.filter((each) => each.name === chosen || host === null || fits(each.hosts, host))
 }
 
+/** Most services that have a key of their own take it there. */
+export const KEY_HEADER = 'X-Api-Key'
+
 export function specOf(
   kind: SecretKind,
-  given: { secret: string; username: string; hosts: string },
+  given: { secret: string; username: string; hosts: string; header: string },
   auth: ServiceAuth | undefined,
 ): ConnectionSpec {
   const hosts = given.hosts.split(/[\s,]+/).filter(Boolean)
   if (kind === 'basic') return { kind, hosts, secret: given.secret, username: given.username }
   if (kind === 'bearer') return { kind, hosts, secret: given.secret }
   const where = auth?.kind === 'query' ? 'query' : 'header'
-  return { kind, hosts, secret: given.secret, where, name: auth?.name ?? 'Authorization', prefix: auth?.prefix ?? '' }
+  return {
+    kind,
+    hosts,
+    secret: given.secret,
+    where,
+    name: auth?.name ?? given.header.trim(),
+    prefix: auth?.prefix ?? '',
+  }
 }
 
 /** The well-known provider whose tokens the service takes; of a block without a service, one that has the host. */
