@@ -7,6 +7,7 @@ import re
 from typing import Annotated, Any
 
 from msgspec import Meta, Struct
+from msgspec.structs import asdict
 from starlette.responses import Response
 
 from compiler.diagnostics import Diagnostic
@@ -194,15 +195,7 @@ async def run(call: Call, id: str, query: StartQuery, body: RunDraftRequest) -> 
     Pinned blocks do not run: their outputs are the pinned ones. A `step` is a run whose `workflow` is the name of the
     draft, a slash and the id of the block; it sends no alerts and starts no error workflow."""
     rev = _if_match(call)
-    submitted, rev = await call.engine.drafts.run(
-        id,
-        rev=rev,
-        input=body.input,
-        trigger=body.trigger,
-        stop_after=body.stop_after,
-        step=body.step,
-        idempotency_key=idempotency_key(call),
-    )
+    submitted, rev = await call.engine.drafts.run(id, rev=rev, **asdict(body), idempotency_key=idempotency_key(call))
     return await started(call, submitted, query, (id, rev))
 
 
@@ -220,9 +213,7 @@ async def save_version(call: Call, id: str, body: VersionRequest) -> Json[DraftV
     that revision. 409 `would_replace` if another version than the one on which the draft is based, or than `replaces`,
     is active: `active`. 422: the document has errors."""
     rev = _if_match(call)
-    saved, rev = await call.engine.drafts.save_version(
-        id, rev=rev, name=body.name, activate_triggers=body.activate_triggers, replaces=body.replaces
-    )
+    saved, rev = await call.engine.drafts.save_version(id, rev=rev, **asdict(body))
     version = view_of(DraftVersion, saved, draft=id, rev=rev)
     return Json(version, 201 if saved.created else 200, {"Location": workflow_url(saved.name)})
 

@@ -14,7 +14,7 @@ from executor.kernel.store.topics.audit import FIRST_HASH, AuditFilter, AuditRow
 from executor.kernel.store.topics.people import TOKENS_MAX, USERS_MAX, PersonRole, SessionRow, TokenRow, UserRow
 from executor.service.views import view_of
 from server.api.server import SessionsEnded
-from server.http.auth import CODE_S
+from server.http.auth import CODE_S, no_user
 from server.http.credentials import KEY, new_token
 from server.http.credentials import hash_of as hash_of_secret
 from server.http.principal import FIRST_ADMIN
@@ -234,7 +234,7 @@ async def set_role(call: Call, id: str, body: RoleRequest) -> UserChanged:
     _check_first(id)
     call.record(body.role)
     if not await call.engine.store.set_role(id, body.role):
-        raise _no_user(id)
+        raise no_user(id)
     return UserChanged(id, body.role)
 
 
@@ -245,7 +245,7 @@ async def remove(call: Call, id: str) -> UserChanged:
     _check_first(id)
     schedules = tuple(await call.engine.schedules.made_by(f"user:{id}"))
     if not await call.engine.store.delete_user(id):
-        raise _no_user(id)
+        raise no_user(id)
     await call.auth.end_streams(call.streams, call.engine)
     return UserChanged(id, None, schedules)
 
@@ -254,7 +254,7 @@ async def remove(call: Call, id: str) -> UserChanged:
 async def end_sessions_of(call: Call, id: str) -> SessionsEnded:
     """Sign a user out of all browsers."""
     if await call.engine.store.get_user(id) is None:
-        raise _no_user(id)
+        raise no_user(id)
     return await _end_sessions(call, id)
 
 
@@ -391,7 +391,3 @@ def _check_first(id: str) -> None:
         raise Conflict(
             "The first admin keeps its role: it is the user that the server's token signs in.", code="first_admin"
         )
-
-
-def _no_user(id: str) -> NotFound:
-    return NotFound(f"There is no user {id!r}.", code="user_not_found")

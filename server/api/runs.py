@@ -326,28 +326,14 @@ def starts(
 
 @starts(route, "/api/workflows/{name}/runs", "Start a run of a stored workflow", audit=False)
 async def start_stored(call: Call, name: str, query: StartQuery, body: RunRequest) -> Response:
-    submitted = await call.engine.submit(
-        name,
-        input=body.input,
-        trigger=body.trigger,
-        version=body.version,
-        idempotency_key=idempotency_key(call),
-        stop_after=body.stop_after,
-        priority=body.priority,
-    )
+    submitted = await call.engine.submit(name, **asdict(body), idempotency_key=idempotency_key(call))
     return await started(call, submitted, query)
 
 
 @starts(route, "/api/runs", "Start a run of a document", audit=False)
 async def start_document(call: Call, query: StartQuery, body: RunDocumentRequest) -> Response:
-    submitted = await call.engine.submit(
-        body.document,
-        input=body.input,
-        trigger=body.trigger,
-        idempotency_key=idempotency_key(call),
-        stop_after=body.stop_after,
-        priority=body.priority,
-    )
+    asked = asdict(body)
+    submitted = await call.engine.submit(asked.pop("document"), **asked, idempotency_key=idempotency_key(call))
     return await started(call, submitted, query)
 
 

@@ -186,7 +186,7 @@ class Auth:
         it is in no request line, log or referrer. Raises NotFound."""
         user = user or await self.first_admin(engine)
         if await engine.store.get_user(user) is None:
-            raise NotFound(f"There is no user {user!r}.", code="user_not_found")
+            raise no_user(user)
         code, now_ms = secrets.token_urlsafe(32), engine.parts.clock.now_ms()
         await engine.store.put_code(hash_of(code), user, now_ms + CODE_S * 1000, now_ms)
         return f"{self._base_url}/sign-in#{quote(code)}"
@@ -237,3 +237,7 @@ def _same(sent: str, wanted: str) -> bool:
     """Compare in constant time. The lengths may differ."""
     sent_hash = hashlib.sha256(sent.encode("utf-8", "surrogatepass")).digest()
     return hmac.compare_digest(sent_hash, hashlib.sha256(wanted.encode()).digest())
+
+
+def no_user(id: str) -> NotFound:
+    return NotFound(f"There is no user {id!r}.", code="user_not_found")

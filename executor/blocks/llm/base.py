@@ -112,13 +112,7 @@ class Usage(Struct, frozen=True):
     reasoning_tokens: int = 0
 
     def __add__(self, other: Usage) -> Usage:
-        return Usage(
-            self.input_tokens + other.input_tokens,
-            self.output_tokens + other.output_tokens,
-            self.cached_tokens + other.cached_tokens,
-            self.cache_write_tokens + other.cache_write_tokens,
-            self.reasoning_tokens + other.reasoning_tokens,
-        )
+        return Usage(*(getattr(self, name) + getattr(other, name) for name in self.__struct_fields__))
 
     def counts(self) -> dict[str, int]:
         """Return the counts by name. The last two are left out if they are 0: few models have them."""

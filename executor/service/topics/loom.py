@@ -15,6 +15,7 @@ from executor.kernel.store.run_rows import Record
 from executor.kernel.store.statements import TERMINAL
 from executor.kernel.store.topics.run_lists import RunOutline
 from executor.service.parts import Parts, Topic
+from executor.service.views import view_of
 
 RUNS_MAX: Final = 1_000
 EVENTS_MAX: Final = 5_000  # read of one run
@@ -150,21 +151,18 @@ def _loom(found: list[tuple[RunOutline, _Tally]], complete: bool) -> Loom:
         ]
         room -= len(cells)
         runs.append(
-            LoomRun(
-                row.id,
-                row.status,
-                row.created_at_ms,
-                row.version,
-                row.finished_at_ms,
-                row.idempotency_key,
-                _message(row.error),
-                [[blocks.setdefault(block, len(blocks)), *use] for block, use in tally.uses.items()],
-                [
+            view_of(
+                LoomRun,
+                row,
+                key=row.idempotency_key,
+                error=_message(row.error),
+                uses=[[blocks.setdefault(block, len(blocks)), *use] for block, use in tally.uses.items()],
+                exits=[
                     [blocks.setdefault(block, len(blocks)), handles.setdefault(handle, len(handles)), times]
                     for (block, handle), times in tally.exits.items()
                 ],
-                cells,
-                tally.cut,
+                cells=cells,
+                cut=tally.cut,
             )
         )
     return Loom(list(blocks), list(handles), runs[::-1], complete)
