@@ -12,7 +12,7 @@ from typing import Any, Final, TypeVar
 
 import orjson
 from msgspec import Struct
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from compiler.plan import Plan
 from compiler.references import find, parse
@@ -148,8 +148,7 @@ def new_run(
         told["continues"] = continues
     return NewRun(
         id=start.run,
-        workflow=origin.workflow,
-        version=origin.version,
+        **asdict(origin),
         plan_hash=plan.hash,
         plan=plan.encoded,
         input=trimmed(orjson.dumps(checked)),
@@ -160,10 +159,6 @@ def new_run(
         now_ms=start.at_ms,
         idempotency_key=idempotency_key,
         request_hash=request_hash,
-        document_hash=origin.document_hash,
-        document=origin.document,
-        draft_id=origin.draft_id,
-        draft_rev=origin.draft_rev,
         started_by=start.by,
         sources=(start.source_run,) if start.source_run is not None else (),
         source_run_id=start.source_run,

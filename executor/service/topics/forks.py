@@ -16,7 +16,7 @@ from typing import Any
 
 import orjson
 from msgspec import Struct
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from compiler.keys import NodeKey, Path, format_key, join_key, parse_key, split_key
 from compiler.plan import Plan
@@ -114,8 +114,7 @@ async def fork(
     opened, origin = _opened(codec, [*copied.events, *made]), rewind.origin or origin_as(row)
     new = NewRun(
         id=id,
-        workflow=row.workflow,
-        version=origin.version,
+        **asdict(origin),
         plan_hash=plan.hash,
         plan=plan.encoded,
         input=row.input,
@@ -123,10 +122,6 @@ async def fork(
         now_ms=now_ms,
         idempotency_key=idempotency_key,
         request_hash=request_hash,
-        document_hash=origin.document_hash,
-        document=origin.document,
-        draft_id=origin.draft_id,
-        draft_rev=origin.draft_rev,
         started_by=started.by,
         sources=(row.id, source) if source != row.id and _is_read(plan, state, started) else (row.id,),
         source_run_id=source,
