@@ -198,7 +198,7 @@ async def test_services_that_do_not_answer(tmp_path: Path, monkeypatch: pytest.M
         await waiting.wait()
         return answer(200)
 
-    monkeypatch.setattr(connection_tests, "CHECK_S", 0.05)
+    monkeypatch.setattr(connection_tests, "CHECK_S", 0.5)
     async with http(late) as server, opened_engine(tmp_path, server.place, "127.0.0.1:9") as engine:
         hosts = [f"http://{server.place}", "http://127.0.0.1:9", "http://127.0.0.1:10", "https://gone.test"]
         outcomes = {}
