@@ -71,3 +71,62 @@ def test_a_reference_shows_its_value_and_moves_nothing_when_it_is_entered(editor
     expect(editor.at("field-value")).to_have_value("It <loop.item>")
     expect(field.get_by_test_id("preview")).to_contain_text("It b")
     assert field.bounding_box() == box
+
+
+def test_every_kind_of_field_waits_until_it_is_left(editor: Editor) -> None:
+    """In a block that was there before: what a person types, adds or chooses is red after that, not meanwhile."""
+    blocks = {
+        "when": {
+            "type": "condition",
+            "name": "When",
+            "at": [288, 0],
+            "params": {"cases": [{"id": "a", "when": "true"}, {"id": "else"}]},
+        },
+        "vars": {
+            "type": "variables",
+            "name": "Vars",
+            "at": [576, 0],
+            "params": {"assign": [{"name": "n", "value": 1}]},
+        },
+        "give": {"type": "set", "name": "Give", "at": [576, 160], "params": {"value": 1}},
+        "call": {"type": "http", "name": "Call", "at": [864, 0], "params": {"url": "http://x.example"}},
+    }
+    editor.open(
+        document(
+            blocks,
+            [("start", "when"), ("when", "a", "vars"), ("when", "else", "vars"), ("vars", "give"), ("give", "call")],
+            variables={"n": 0, "m": 0},
+        )
+    )
+    form = editor.at("inspector")
+    red = form.locator("[aria-invalid=true], .finding, .ref__wrong, .chip-ref--wrong")
+
+    def is_calm(field: Locator, text: str, message: str) -> None:
+        """Nothing is red while the text is typed, whatever the server finds; it is once the field is left."""
+        before = field.input_value()
+        field.click()
+        field.fill(text)
+        editor.is_saved()
+        assert red.count() == 0, red.evaluate_all("all => all.map(e => e.outerHTML)")
+        editor.at("workflow-name").first.focus()
+        expect(form).to_contain_text(message)
+        field.fill(before)
+        editor.at("workflow-name").first.focus()
+        editor.is_saved()
+
+    editor.select("vars")
+    editor.at("add-assign").click()
+    expect(editor.at("field-assign.1.name")).to_be_focused()
+    editor.is_saved()
+    assert red.count() == 0, red.evaluate_all("all => all.map(e => e.outerHTML)")
+    editor.at("workflow-name").first.focus()
+    expect(form.get_by_role("group", name="Assignment to assignment 2")).to_contain_text("required")
+    editor.at("field-assign.1.name").fill("m")
+    editor.is_saved()
+    editor.select("when")
+    is_calm(editor.at("field-cases.0.id"), "out", "reserved")
+    editor.select("give")
+    form.get_by_role("button", name="JSON", exact=True).click()
+    is_calm(editor.at("field-value"), '{"a":', "Invalid JSON")
+    editor.select("call")
+    is_calm(editor.at("field-url"), "http://x.example/<strt.n>", "Did you mean")

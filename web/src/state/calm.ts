@@ -4,7 +4,11 @@ import { createStore } from 'zustand/vanilla'
 import { docStore } from './doc'
 import { uiStore } from './ui'
 
-export const calmStore = createStore<{ fresh: ReadonlySet<string> }>(() => ({ fresh: new Set() }))
+/** `asked`: how often a person asked for all findings. */
+export const calmStore = createStore<{ fresh: ReadonlySet<string>; asked: number }>(() => ({
+  fresh: new Set(),
+  asked: 0,
+}))
 
 let known = new Set(Object.keys(docStore.getState().doc.blocks))
 
@@ -20,7 +24,8 @@ docStore.subscribe((now, before) => {
 
 /** From now on the form of this block, or of all blocks, shows what is missing. */
 export function showFindings(block?: string): void {
-  calmStore.setState(({ fresh }) => ({
+  calmStore.setState(({ fresh, asked }) => ({
+    asked: asked + 1,
     fresh:
       block === undefined ? new Set() : fresh.has(block) ? new Set([...fresh].filter((id) => id !== block)) : fresh,
   }))

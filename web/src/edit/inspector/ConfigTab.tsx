@@ -6,6 +6,7 @@ import type { JsonSchema } from '../../api/types'
 import { escapePointer } from '../../refs/parse'
 import { showFindings } from '../../state/calm'
 import { dispatch } from '../../state/doc'
+import { DrawnContext, useDrawn } from '../../forms/fields/calm'
 import { isCurl, paramsOfCurl } from '../../forms/fields/curl'
 import { Field } from '../../forms/fields/Field'
 import { Findings } from '../../forms/fields/FieldShell'
@@ -20,6 +21,7 @@ export function ConfigTab({ id }: { id: string }): ReactElement {
   useEffect(() => () => showFindings(id), [id])
   const block = doc.blocks[id]!
   const spec = specs.get(block.type)
+  const drawn = useDrawn(spec !== undefined)
   const params = block.params ?? {}
   const rows = fieldsOf(block.type, spec?.params, params)
   const shown = new Set(rows.map((row) => `/blocks/${escapePointer(id)}/params/${escapePointer(row.name)}`))
@@ -81,7 +83,7 @@ export function ConfigTab({ id }: { id: string }): ReactElement {
   )
   const [plain, more] = [rows.filter((row) => !row.advanced), rows.filter((row) => row.advanced)]
   return (
-    <>
+    <DrawnContext value={drawn}>
       {spec ? (
         <p className="inspector__about">{spec.description}</p>
       ) : (
@@ -123,7 +125,7 @@ export function ConfigTab({ id }: { id: string }): ReactElement {
           }
         />
       ) : null}
-    </>
+    </DrawnContext>
   )
 }
 

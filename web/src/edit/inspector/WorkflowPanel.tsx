@@ -5,6 +5,7 @@ import type { Json, JsonObject } from '../../api/schemas'
 import type { Document, JsonSchema, Settings } from '../../api/types'
 import { dispatch, specsOf } from '../../state/doc'
 import { Field } from '../../forms/fields/Field'
+import { DrawnContext, useDrawn } from '../../forms/fields/calm'
 import { Findings } from '../../forms/fields/FieldShell'
 import { CommitInput } from '../../forms/fields/rows'
 import { useFieldScope } from '../../forms/fields/scope'
@@ -15,6 +16,7 @@ import { VariablesField } from './VariablesField'
 
 export function WorkflowPanel(): ReactElement {
   const { doc, diagnostics, readonly } = useFieldScope()
+  const drawn = useDrawn(true)
   const settings = doc.settings ?? {}
   const putMeta = (
     name: 'name' | 'description' | 'input' | 'variables' | 'settings',
@@ -85,18 +87,20 @@ export function WorkflowPanel(): ReactElement {
         <details className="fold" open={Object.keys(settings).length > 0 || undefined}>
           <summary>Settings</summary>
           <div className="inspector__fields">
-            {Object.entries(SETTINGS).map(([name, schema]) => (
-              <Field
-                key={name}
-                type={null}
-                name={name}
-                schema={schema}
-                value={settings[name] as Json | undefined}
-                path={`settings.${name}`}
-                pointer={`/settings/${name}`}
-                onChange={(value) => putSetting(name, name === 'groups' ? numbersOf(value) : value)}
-              />
-            ))}
+            <DrawnContext value={drawn}>
+              {Object.entries(SETTINGS).map(([name, schema]) => (
+                <Field
+                  key={name}
+                  type={null}
+                  name={name}
+                  schema={schema}
+                  value={settings[name] as Json | undefined}
+                  path={`settings.${name}`}
+                  pointer={`/settings/${name}`}
+                  onChange={(value) => putSetting(name, name === 'groups' ? numbersOf(value) : value)}
+                />
+              ))}
+            </DrawnContext>
           </div>
         </details>
       </div>

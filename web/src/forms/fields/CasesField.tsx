@@ -6,10 +6,10 @@ import type { Json, JsonObject } from '../../api/schemas'
 import { freshId } from '../../document/document'
 import { ConditionField } from '../conditions/ConditionField'
 import type { ControlProps } from './control'
-import { Findings } from './FieldShell'
+import { FindingsRow } from './FieldShell'
 import { ValueField } from './JsonText'
 import { AddRow, checkHandle, CommitInput, focusField, moved, replaced, RowTools } from './rows'
-import { findingsAt, useFieldScope } from './scope'
+import { useFieldScope } from './scope'
 
 export function CasesField(props: ControlProps): ReactElement {
   const { value, onChange, path, name, pointer } = props
@@ -37,85 +37,86 @@ export function CasesField(props: ControlProps): ReactElement {
         const word = title || id || `case ${i + 1}`
         const otherwise = !router && isElse(item) && i === items.length - 1
         return (
-          <div key={i} className="case" role="group" aria-label={`${router ? 'Route' : 'Case'} ${word}`}>
-            <div className="case__head">
-              <input
-                type="text"
-                aria-label={`Title of ${id || `case ${i + 1}`}`}
-                data-testid={`field-${path}.${i}.title`}
-                value={title}
-                placeholder={id || 'Title'}
-                readOnly={scope.readonly}
-                className="case__title"
-                onChange={(event) => set('title', event.target.value || undefined)}
-              />
-              <RowTools
-                at={i}
-                count={items.length}
-                name={word}
-                onMove={(to) => put(moved(items, i, to))}
-                onRemove={() => put(items.filter((_, j) => j !== i))}
-              />
-            </div>
-            {otherwise ? <p className="case__else">Else: no case above matches</p> : null}
-            {router && !hasRule(item) ? <RouteValue {...props} item={item} at={i} set={set} /> : null}
-            {otherwise && !('when' in item) ? null : !router || hasRule(item) ? (
-              <ConditionField
-                key={id || i}
-                label={`Expression of ${word}`}
-                path={`${path}.${i}.when`}
-                value={
-                  typeof item.when === 'string'
-                    ? item.when
-                    : item.when === undefined || item.when === null
-                      ? ''
-                      : JSON.stringify(item.when)
-                }
-                empty="false"
-                placeholder={router ? 'JavaScript' : 'For example <start.amount> > 500'}
-                onChange={(text) => set('when', text)}
-                invalid={
-                  at !== undefined && findingsAt(scope.diagnostics, at, true).some((each) => each.severity === 'error')
-                }
-              />
-            ) : null}
-            <div className="case__foot">
-              <span className="label">Branch id</span>
-              <CommitInput
-                mono
-                label={`Branch id of ${word}`}
-                testId={`field-${path}.${i}.id`}
-                value={id}
-                check={(text) =>
-                  checkHandle(
-                    text,
-                    ids.filter((_, j) => j !== i),
-                  )
-                }
-                onCommit={(text) => (id && props.onRenameHandle ? props.onRenameHandle(id, text) : set('id', text))}
-              />
-              {router && !scope.readonly ? (
-                <button
-                  type="button"
-                  className="linklike"
-                  onClick={() =>
-                    put(
-                      replaced(
-                        items,
-                        i,
-                        hasRule(item)
-                          ? withKey(item, 'when', undefined)
-                          : withKey(withKey(item, 'equals', undefined), 'when', 'false'),
-                      ),
-                    )
-                  }
-                >
-                  {hasRule(item) ? 'Compare a value' : 'Use an expression'}
-                </button>
-              ) : null}
-            </div>
-            {at === undefined ? null : <Findings findings={findingsAt(scope.diagnostics, at, true)} />}
-          </div>
+          <FindingsRow key={i} label={`${router ? 'Route' : 'Case'} ${word}`} pointer={at}>
+            {(isWrong) => (
+              <>
+                <div className="case__head">
+                  <input
+                    type="text"
+                    aria-label={`Title of ${id || `case ${i + 1}`}`}
+                    data-testid={`field-${path}.${i}.title`}
+                    value={title}
+                    placeholder={id || 'Title'}
+                    readOnly={scope.readonly}
+                    className="case__title"
+                    onChange={(event) => set('title', event.target.value || undefined)}
+                  />
+                  <RowTools
+                    at={i}
+                    count={items.length}
+                    name={word}
+                    onMove={(to) => put(moved(items, i, to))}
+                    onRemove={() => put(items.filter((_, j) => j !== i))}
+                  />
+                </div>
+                {otherwise ? <p className="case__else">Else: no case above matches</p> : null}
+                {router && !hasRule(item) ? <RouteValue {...props} item={item} at={i} set={set} /> : null}
+                {otherwise && !('when' in item) ? null : !router || hasRule(item) ? (
+                  <ConditionField
+                    key={id || i}
+                    label={`Expression of ${word}`}
+                    path={`${path}.${i}.when`}
+                    value={
+                      typeof item.when === 'string'
+                        ? item.when
+                        : item.when === undefined || item.when === null
+                          ? ''
+                          : JSON.stringify(item.when)
+                    }
+                    empty="false"
+                    placeholder={router ? 'JavaScript' : 'For example <start.amount> > 500'}
+                    onChange={(text) => set('when', text)}
+                    invalid={isWrong}
+                  />
+                ) : null}
+                <div className="case__foot">
+                  <span className="label">Branch id</span>
+                  <CommitInput
+                    mono
+                    label={`Branch id of ${word}`}
+                    testId={`field-${path}.${i}.id`}
+                    value={id}
+                    check={(text) =>
+                      checkHandle(
+                        text,
+                        ids.filter((_, j) => j !== i),
+                      )
+                    }
+                    onCommit={(text) => (id && props.onRenameHandle ? props.onRenameHandle(id, text) : set('id', text))}
+                  />
+                  {router && !scope.readonly ? (
+                    <button
+                      type="button"
+                      className="linklike"
+                      onClick={() =>
+                        put(
+                          replaced(
+                            items,
+                            i,
+                            hasRule(item)
+                              ? withKey(item, 'when', undefined)
+                              : withKey(withKey(item, 'equals', undefined), 'when', 'false'),
+                          ),
+                        )
+                      }
+                    >
+                      {hasRule(item) ? 'Compare a value' : 'Use an expression'}
+                    </button>
+                  ) : null}
+                </div>
+              </>
+            )}
+          </FindingsRow>
         )
       })}
       <div className="rowlist__adds">

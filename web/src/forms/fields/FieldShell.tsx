@@ -1,9 +1,10 @@
 // What stands around every control: its name, whether it is required, what it is for, and what is wrong with it.
 
-import { useId, useLayoutEffect, useRef, useState, type ReactElement, type ReactNode } from 'react'
+import { useId, useLayoutEffect, useRef, type ReactElement, type ReactNode } from 'react'
 import type { Diagnostic } from '../../api/schemas'
 import { Icon } from '../../ui/icons'
 import { sentence } from '../../ui/words'
+import { useCalm } from './calm'
 import { findingsAt, useFieldScope } from './scope'
 
 export interface FieldIds {
@@ -47,14 +48,10 @@ export function FieldShell({
   children,
 }: FieldShellProps): ReactElement {
   const id = useId()
-  const { diagnostics, calm } = useFieldScope()
+  const { diagnostics } = useFieldScope()
   const found = pointer === undefined ? [] : findingsAt(diagnostics, pointer, below)
   const all = empty === undefined ? found : withRequired(found, pointer, required && empty ? label : null, empty)
-  // While a person types, no other findings are shown than before.
-  const [at, setAt] = useState<'never' | 'in' | 'left'>('never')
-  const before = useRef<ReadonlySet<string>>(new Set())
-  const findings =
-    at === 'in' ? all.filter((each) => before.current.has(each.message)) : calm && at === 'never' ? [] : all
+  const { shown: findings, ...watch } = useCalm(all)
   const isWrong = !!error || findings.some((each) => each.severity === 'error')
   const described = [description ? `${id}-about` : '', error || findings.length ? `${id}-found` : '']
     .filter(Boolean)
@@ -79,14 +76,7 @@ export function FieldShell({
       data-invalid={isWrong || undefined}
       role={group ? 'group' : undefined}
       aria-labelledby={group ? ids.label : undefined}
-      onFocus={(event) => {
-        if (event.currentTarget.contains(event.relatedTarget)) return
-        before.current = new Set(findings.map((each) => each.message))
-        setAt('in')
-      }}
-      onBlur={(event) => {
-        if (!event.currentTarget.contains(event.relatedTarget)) setAt('left')
-      }}
+      {...watch}
     >
       <div className="fld__head">
         {group ? (
@@ -142,6 +132,26 @@ function withRequired(
 /** Findings beside the fields; none in the form of a block that was just added. */
 export function Findings({ findings }: { findings: readonly Diagnostic[] }): ReactElement | null {
   return useFieldScope().calm ? null : <Shown findings={findings} />
+}
+
+/** A row of fields with what is wrong in it. `children` get whether that is an error. */
+export function FindingsRow({
+  label,
+  pointer,
+  children,
+}: {
+  label: string
+  pointer: string | undefined
+  children: (isWrong: boolean) => ReactNode
+}): ReactElement {
+  const { diagnostics } = useFieldScope()
+  const { shown, ...watch } = useCalm(pointer === undefined ? [] : findingsAt(diagnostics, pointer, true))
+  return (
+    <div className="case" role="group" aria-label={label} {...watch}>
+      {children(shown.some((each) => each.severity === 'error'))}
+      <Shown findings={shown} />
+    </div>
+  )
 }
 
 function Shown({ findings }: { findings: readonly Diagnostic[] }): ReactElement {

@@ -23,11 +23,13 @@ export function JsonText({ label, value, onChange, path, rows = 3 }: JsonTextPro
   const [typed, setTyped] = useState<string | null>(() =>
     readonly ? null : unfinishedText(docStore.getState().id, block, path),
   )
+  const [typing, setTyping] = useState(false)
   const stored = value === undefined ? '' : printJson(value)
   const read = typed === null ? null : readJson(typed)
   // Text that says the same as the value, or nothing yet, stays as it was typed.
   const keeps = read !== null && (!read.ok || JSON.stringify(read.value) === JSON.stringify(value))
   const shown = keeps ? typed! : stored
+  const isWrong = keeps && !read.ok && !typing
   return (
     <>
       <ReferenceField
@@ -39,15 +41,17 @@ export function JsonText({ label, value, onChange, path, rows = 3 }: JsonTextPro
         expression
         json
         rows={rows}
-        invalid={keeps && !read.ok}
+        invalid={isWrong}
+        onBlur={() => setTyping(false)}
         onChange={(text) => {
+          setTyping(true)
           setTyped(text)
           const next = readJson(text)
           keepUnfinished(docStore.getState().id, block, path, next.ok ? null : text)
           if (next.ok) onChange(next.value)
         }}
       />
-      {keeps && !read.ok ? (
+      {isWrong && !read.ok ? (
         <p className="ref__wrong">Invalid JSON: {read.why} The workflow uses the last valid value.</p>
       ) : null}
     </>

@@ -19,6 +19,7 @@ export function PairsField({ value, onChange, path, label, schema }: ControlProp
   const { readonly } = useFieldScope()
   // Rows may have no key yet, or the same one twice: the document has only those that count.
   const [typed, setTyped] = useState<Row[] | null>(null)
+  const [typing, setTyping] = useState<number | null>(null)
   const stored: Row[] = isObject(value) ? Object.entries(value).map(([key, item]) => ({ key, value: item })) : []
   const rows =
     typed && JSON.stringify(objectOf(typed) ?? null) === JSON.stringify(isObject(value) ? value : null) ? typed : stored
@@ -31,7 +32,7 @@ export function PairsField({ value, onChange, path, label, schema }: ControlProp
   return (
     <div className="rowlist">
       {rows.map((row, i) => {
-        const twice = row.key !== '' && rows.some((other, j) => j < i && other.key === row.key)
+        const twice = row.key !== '' && typing !== i && rows.some((other, j) => j < i && other.key === row.key)
         return (
           <div key={i} className="pair">
             <input
@@ -46,7 +47,11 @@ export function PairsField({ value, onChange, path, label, schema }: ControlProp
               autoComplete="off"
               aria-invalid={twice || undefined}
               title={twice ? 'This name is used above. This row takes precedence.' : undefined}
-              onChange={(event) => patch(i, { key: event.target.value })}
+              onBlur={() => setTyping(null)}
+              onChange={(event) => {
+                setTyping(i)
+                patch(i, { key: event.target.value })
+              }}
             />
             <ReferenceField
               label={`Value of ${row.key || `row ${i + 1}`}`}

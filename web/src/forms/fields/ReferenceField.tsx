@@ -15,6 +15,7 @@ import './fields.css'
 export interface ReferenceFieldProps {
   value: string
   onChange: (text: string) => void
+  onBlur?: () => void
   /** Name for assistive technology, when no <label> has `id`. */
   label?: string
   id?: string
@@ -51,6 +52,8 @@ export function ReferenceField(props: ReferenceFieldProps): ReactElement {
   const [typing, setTyping] = useState<Typing | null>(null)
   const [active, setActive] = useState(0)
   const [shown, setShown] = useState(false)
+  // What is wrong is marked once the field is left.
+  const [typed, setTyped] = useState(false)
   const open = props.secret === true && isOpenSecret(value)
   const area = useRef<HTMLTextAreaElement>(null)
   const paint = useRef<HTMLDivElement>(null)
@@ -62,7 +65,7 @@ export function ReferenceField(props: ReferenceFieldProps): ReactElement {
     [value, doc, reader, specs, env, scope.run],
   )
   const values = useValues(value, inside)
-  const wrong = marks.find((mark) => !mark.ok && !(typing && mark.start === typing.start))
+  const wrong = typed ? undefined : marks.find((mark) => !mark.ok)
 
   useEffect(() => {
     if (caretNext.current === null) return
@@ -151,7 +154,7 @@ export function ReferenceField(props: ReferenceFieldProps): ReactElement {
         style={{ minHeight: 32 + ((props.rows ?? 1) - 1) * 18 }}
       >
         <div ref={paint} className="ref__paint" aria-hidden="true">
-          {painted(value, marks)}
+          {painted(value, typed ? marks.map((mark) => ({ ...mark, ok: true })) : marks)}
         </div>
         {values.size ? (
           <div className="ref__values" aria-hidden="true">
@@ -180,10 +183,15 @@ export function ReferenceField(props: ReferenceFieldProps): ReactElement {
           aria-controls={typing ? menuId : undefined}
           aria-activedescendant={typing ? `${menuId}-${active}` : undefined}
           onKeyDown={onKey}
-          onBlur={() => setTyping(null)}
+          onBlur={() => {
+            setTyping(null)
+            setTyped(false)
+            props.onBlur?.()
+          }}
           onClick={(event) => look(value, event.currentTarget.selectionStart)}
           onChange={(event) => {
             const text = multiline ? event.target.value : event.target.value.replace(/\r?\n/g, ' ')
+            setTyped(true)
             onChange(text)
             look(text, event.target.selectionStart)
           }}

@@ -1,10 +1,11 @@
 // The tools of an agent: one row for each, with its kind and whether it asks first; opened, its settings. A tool is found in four
 // tabs, and its arguments follow from what was chosen.
 
-import { useEffect, useRef, useState, type ComponentType, type ReactElement } from 'react'
+import { useContext, useEffect, useRef, useState, type ComponentType, type ReactElement } from 'react'
 import type { Json, JsonObject } from '../../api/schemas'
 import { isObject } from '../../net/json'
 import { Icon } from '../../ui/icons'
+import { DrawnContext } from './calm'
 import type { ControlProps, FieldProps } from './control'
 import { moved, replaced, RowTools } from './rows'
 import { findingsAt, useFieldScope } from './scope'
@@ -17,8 +18,12 @@ interface ToolsProps extends ControlProps {
   field: ComponentType<FieldProps>
 }
 
+/** A tool that was there before shows what is wrong with it when it is opened. */
+const OPENED = { current: false }
+
 export function ToolsField({ field, value, onChange, path, pointer, schema, label }: ToolsProps): ReactElement {
   const { readonly, specs, diagnostics, calm } = useFieldScope()
+  const drawn = useContext(DrawnContext)
   const [open, setOpen] = useState<number | null>(null)
   const [picking, setPicking] = useState(false)
   const [added, setAdded] = useState<number | null>(null)
@@ -82,14 +87,16 @@ export function ToolsField({ field, value, onChange, path, pointer, schema, labe
               />
             </div>
             {open === i ? (
-              <ToolForm
-                field={field}
-                tool={tool}
-                parts={schema.items?.properties ?? {}}
-                path={`${path}.${i}`}
-                pointer={at}
-                onChange={(next) => onChange(replaced(items, i, next))}
-              />
+              <DrawnContext value={i === added ? drawn : OPENED}>
+                <ToolForm
+                  field={field}
+                  tool={tool}
+                  parts={schema.items?.properties ?? {}}
+                  path={`${path}.${i}`}
+                  pointer={at}
+                  onChange={(next) => onChange(replaced(items, i, next))}
+                />
+              </DrawnContext>
             ) : null}
           </div>
         )

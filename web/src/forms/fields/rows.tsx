@@ -93,12 +93,16 @@ export function CommitInput({
 }): ReactElement {
   const { readonly } = useFieldScope()
   const [typed, setTyped] = useState<string | null>(null)
+  const [typing, setTyping] = useState(false)
   const shown = typed ?? value
   const why = typed === null ? null : (check?.(typed) ?? null)
   const commit = (): void => {
-    if (typed !== null && !why && typed !== value) onCommit(typed)
+    setTyping(false)
+    if (why) return // it stays, with what is wrong with it
+    if (typed !== null && typed !== value) onCommit(typed)
     setTyped(null)
   }
+  const wrong = typing ? null : why
   return (
     <>
       <input
@@ -111,8 +115,11 @@ export function CommitInput({
         placeholder={placeholder}
         spellCheck={false}
         autoComplete="off"
-        aria-invalid={why ? true : undefined}
-        onChange={(event) => setTyped(event.target.value)}
+        aria-invalid={wrong ? true : undefined}
+        onChange={(event) => {
+          setTyping(true)
+          setTyped(event.target.value)
+        }}
         onBlur={commit}
         onKeyDown={(event) => {
           if (event.key === 'Enter') commit()
@@ -121,7 +128,7 @@ export function CommitInput({
           event.stopPropagation()
         }}
       />
-      {why ? <p className="ref__wrong">{why}</p> : null}
+      {wrong ? <p className="ref__wrong">{wrong}</p> : null}
     </>
   )
 }
