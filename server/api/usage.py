@@ -35,9 +35,9 @@ class UsageQuery(Struct, frozen=True):
 
 
 class UsagePage(Struct, frozen=True):
-    """Usage of steps from one day to another, also in runs that were deleted since. Days without usage are left out; of
-    workflows and models only the 1,000 with the highest cost are listed. `prices`: the price lists by which costs are
-    computed."""
+    """Usage of steps from one day to another, also in runs that were deleted since, and of evaluations. Days without
+    usage are left out; of workflows and models only the 1,000 with the highest cost are listed. `prices`: the price
+    lists by which costs are computed."""
 
     first: Day = field(name="from")
     to: Day
@@ -81,8 +81,8 @@ route = Routes("usage", RouteSpec)
 
 @route("GET", "/api/usage", "Tokens and costs", needs="viewer")
 async def show(call: Call, query: UsageQuery) -> UsagePage:
-    """Tokens and costs of the days from `from` to `to`, without `from` of the last 30. What deleted runs used is part
-    of it."""
+    """Tokens and costs of the days from `from` to `to`, without `from` of the last 30. What deleted runs and
+    evaluations used is part of it."""
     asked = _day("from", query.first), _day("to", query.to)
     first, last, found = await call.engine.usage.between(*asked, by=query.by, workflow=query.workflow)
     return usage_page(first.isoformat(), last.isoformat(), query.by, query.workflow, found)

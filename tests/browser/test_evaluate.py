@@ -126,6 +126,28 @@ def test_recorded_runs_and_a_judge(editor: Editor) -> None:
     for cell in cells.all():
         expect(cell).to_contain_text(re.compile(r"0\.50.*Short\."))
     expect(editor.at("evaluate-spent")).to_have_text("$0.012 of $0.50 spent")  # two answers, four judgements
+    total = editor.api.get("/api/usage", workflow="sorting")["total"]
+    assert (total["calls"], total["cost"]) == (8, "0.016"), "two of runs, six of the evaluation"
+
+
+def test_a_workflow_is_the_judge_of_a_part(editor: Editor) -> None:
+    code = {"code": "return {score: <start.output> > 0 ? 1 : 0, reason: 'It was asked once.'}"}
+    judge = document({"count": {"type": "function", "name": "Count", "params": code}}, [("start", "count")])
+    editor.api.post("/api/workflows", {"document": {**judge, "name": "counting"}})
+    opened(editor)
+    editor.at("evaluate-score").select_option(label="Scored by a workflow")
+    editor.at("evaluate-calls").check()
+    why = editor.page.locator(".evaluate__why")
+    expect(why).to_contain_text("Choose the workflow that is the judge")
+    editor.page.get_by_label("Workflow that returns the score").select_option("counting")
+    editor.page.get_by_label("Value to score").fill("rounds")
+    expect(why).to_contain_text("begins with a slash")
+    editor.page.get_by_label("Value to score").fill("/rounds")
+    editor.at("evaluate-start").click()
+    cells = editor.at("evaluate-cell")
+    expect(cells).to_have_count(2)
+    for cell in cells.all():
+        expect(cell).to_contain_text(re.compile(r"1\.00.*It was asked once\."))
 
 
 def test_it_is_offered_where_a_model_would_be_called(editor: Editor) -> None:

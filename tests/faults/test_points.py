@@ -19,6 +19,7 @@ EVERY = size(60, 1)
 # Changes the scenario has no use for, and where they are broken instead.
 ELSEWHERE = {
     "put_upkeep_note": "one statement: tests/promises/test_operation_gc.py kills a server between two",
+    "add_usage": "one transaction: tests/conformance/store/test_contract_usage.py",
     "keep_run": "one statement, of one row",
     "drop_kept_run": "one statement, of one row",
     "add_alerts": "with the cause in one transaction, or one row: tests/e2e/test_alerts.py kills it",

@@ -12,6 +12,7 @@ from typing import Final, Generic, TypeVar
 
 from executor.kernel.core import facts as f
 from executor.kernel.core.events import StepFinished
+from executor.kernel.handler.base import Stepped
 from executor.kernel.process.observe import Histogram
 from executor.kernel.run.results import Result
 from executor.kernel.store.run_rows import Append, RunRow
@@ -143,7 +144,7 @@ _TOKENS: Final = ("input_tokens", "cached_tokens", "cache_write_tokens", "output
 _TOKENS_MAX: Final = 10**12  # of one step: sums of many stay whole numbers in JSON
 
 
-def usage_row(run: str, workflow: str, name: str, event: StepFinished, at_ms: int) -> UsageRow:
+def usage_row(run: str, workflow: str, name: str, event: StepFinished | Stepped, at_ms: int) -> UsageRow:
     """`name`: of the step, which for a call of a model is the model."""
     counts = {count: min(max(event.usage.get(count, 0), 0), _TOKENS_MAX) for count in _TOKENS}
     cost = 0 if event.cost is None else nanos_of(event.cost)

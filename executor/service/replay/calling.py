@@ -31,10 +31,12 @@ MODELS: Final = frozenset({"agent", "evaluator", "guardrail", "model_router"})  
 
 
 class Budget(Struct):
-    """The dollars that calls of models may cost in one answer. `spent_usd` may be above them by the last call."""
+    """The dollars that calls of models may cost in one answer. `spent_usd` may be above them by the last call; `calls`:
+    the models that were called, with what they used, until that is stored."""
 
     usd: float
     spent_usd: float = 0.0
+    calls: list[tuple[str, Stepped]] = []
 
     async def refusal(self, services: Services, model: str) -> str:
         """Return why the model is not called, or "". Raises BlockError: there is no such model."""
@@ -97,6 +99,7 @@ class PaidAttempt(Attempt):
         began_s = time.monotonic()
         stepped: Stepped = await work()
         self._used.add(stepped.cost, tokens_in(stepped.usage), round(1000 * (time.monotonic() - began_s)), calls=1)
+        self._budget.calls.append((model, stepped))
         self._budget.pay(self._budget.usd if stepped.cost is None else stepped.cost)  # unknown: no further call
         return orjson.loads(dump(stepped.output))
 

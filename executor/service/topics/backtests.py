@@ -16,9 +16,11 @@ from executor.kernel.core.events import RunStarted
 from executor.kernel.journal.reader import load_plan
 from executor.kernel.read.find import find_run, find_version
 from executor.kernel.run.compiler import plan_of
+from executor.kernel.run.meters import usage_row
 from executor.kernel.store.run_rows import RunRow
 from executor.kernel.store.statements import TERMINAL
 from executor.kernel.store.topics.upkeep import KeptRun
+from executor.kernel.store.topics.usage import DELETED
 from executor.kernel.values.payload import encode
 from executor.kernel.values.redact import MARK
 from executor.service.parts import Parts, Topic
@@ -135,12 +137,23 @@ class Backtests(Topic):
                 if len(found) >= min(PAGE, last) or (found and loop.time() > until_s):
                     more = behind if len(found) < last else None
                     break
-                played, output = await player.played(row, given)
-                found.append(played if scores is None else await scores.of(row, given, played, output))
+                try:
+                    played, output = await player.played(row, given)
+                    found.append(played if scores is None else await scores.of(row, given, played, output))
+                finally:  # also if the request was given up: it is paid
+                    await self._record(workflow, budget)
                 behind = row.id
         if budget is not None and budget.spent_usd:
             log.info("backtest of %s: %s dollars spent for models", workflow, budget.spent_usd)
         return Backtest(tuple(found), total, more, 0.0 if budget is None else budget.spent_usd)
+
+    async def _record(self, workflow: str, budget: Budget | None) -> None:
+        """Add what calls of models used to the usage of the workflow."""
+        if budget is not None and budget.calls:
+            now_ms = self._clock.now_ms()
+            rows = [usage_row(DELETED, workflow, model, used, now_ms) for model, used in budget.calls]
+            budget.calls.clear()
+            await self._store.add_usage(rows)
 
     async def _scores(self, scorer: Scorer, budget: Budget | None) -> _Scores:
         """Raises NotFound, BadRequest, CompileError."""

@@ -6,7 +6,7 @@ from msgspec.structs import replace
 from executor.errors import Fenced
 from executor.kernel.store.run_rows import Append
 from executor.kernel.store.topics.store import Store
-from executor.kernel.store.topics.usage import Spent, UsageRow, UsageSum
+from executor.kernel.store.topics.usage import DELETED, Spent, UsageRow, UsageSum
 from tests.support.rows import T0, finish, new_run, owned_run, record
 
 TABLE = "prices of 2026-11-01"
@@ -32,6 +32,14 @@ async def test_each_end_of_a_step_is_added(store: Store) -> None:
     found = await store.usage_of("r")
     assert [(each.key, each.prices) for each in found] == [("dev:m", ""), ("dev:m", TABLE), ("dev:n", TABLE)]
     assert [each.spent for each in found] == [spent(nanos=None), Spent(3, 0, 30, 3, 6, 9, 3, 21), spent()]
+
+
+async def test_usage_of_what_is_no_run_is_added(store: Store) -> None:
+    await store.add_usage([row(DELETED), row(DELETED), row(DELETED, model="dev:n")])
+    await store.add_usage([row(DELETED)])
+    found = await store.usage_between(0, 99, "model")
+    assert {each.key: each.spent.calls for each in found} == {"dev:m": 3, "dev:n": 1}
+    assert await store.usage_of(DELETED) == []
 
 
 async def test_a_fenced_append_adds_nothing(store: Store) -> None:

@@ -25,6 +25,9 @@ class ModelUsage:
     def _add_usage(self, rows: Sequence[UsageRow]) -> None:
         self._usage += rows
 
+    async def add_usage(self, rows: Sequence[UsageRow]) -> None:
+        self._add_usage(rows)
+
     def _fold_usage(self, run_id: str) -> None:
         self._usage = [replace(row, run_id=DELETED) if row.run_id == run_id else row for row in self._usage]
 

@@ -254,6 +254,7 @@ class Store(Backed, ABC):
     list_tokens = read(people.list_tokens)
     use_token = write(people.use_token)
     delete_token = audited(people.delete_token)
+    add_usage = write(usage.add_usage)
     usage_of = read(usage.usage_of)
     usage_between = read(usage.usage_between)
     load = read(load.load)

@@ -11,7 +11,7 @@ from msgspec import Struct
 from executor.kernel.store.statements import Readers, Row, Tx, those_of
 
 By = Literal["day", "workflow", "model"]
-DELETED: Final = ""  # the run of what deleted runs used
+DELETED: Final = ""  # the run of what deleted runs used, and evaluations, which are no runs
 GROUPS_MAX: Final = 1_000
 
 

@@ -42,6 +42,7 @@ export default function EvaluateDialog(): ReactElement {
   const versions = useData(async () => (base === null ? [] : (await api.versions(base, 20)).versions), [base])
   const tests = useData(() => keptRuns(name), [name])
   const offers = useData(offeredModels, [])
+  const workflows = useData(api.workflows, [])
   const models = modelOptions('', offers.value ?? [], doc).filter((option) => !option.open)
   const why = whyNot(chosen)
   const close = (): void => {
@@ -108,6 +109,7 @@ export default function EvaluateDialog(): ReactElement {
         onChange={setChosen}
         versions={(versions.value ?? []).map((each) => each.version)}
         models={models}
+        workflows={(workflows.value ?? []).map((each) => each.name).filter((each) => each !== name)}
         kept={tests.value?.length ?? 0}
       />
       {error !== null ? (
@@ -134,8 +136,10 @@ function whyNot({ candidates, rows, data, calls, budget, score }: Chosen): strin
   if (!candidates.length) return 'Add a version or a model'
   if (rows === 'file' && !data) return 'Choose a CSV file'
   if (calls && !(Number(budget) >= 0 && budget.trim())) return 'The budget is an amount in US dollars'
+  if (score.at && !score.at.startsWith('/')) return 'The value to score is a JSON pointer: it begins with a slash'
   if (score.by !== 'judge') return null
   if (!calls) return 'A judge asks a model: allow calls, within a budget'
+  if (score.judge?.workflow != null) return score.judge.workflow ? null : 'Choose the workflow that is the judge'
   return score.judge?.model && score.judge.criteria?.trim()
     ? null
     : 'Choose the model of the judge, and say what is good'

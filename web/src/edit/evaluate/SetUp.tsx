@@ -27,21 +27,27 @@ interface Props {
   onChange: (chosen: Chosen) => void
   versions: readonly number[]
   models: readonly ModelOption[]
+  workflows: readonly string[]
   kept: number
 }
 
-const SCORES: readonly [NonNullable<Scorer['by']>, string][] = [
+/** A judge is a model with criteria, or a workflow. */
+type Way = NonNullable<Scorer['by']> | 'workflow'
+
+const SCORES: readonly [Way, string][] = [
   ['same', 'Equal to what is expected'],
   ['contains', 'Contains what is expected'],
   ['regex', 'Matches the expected pattern'],
   ['judge', 'Scored by a model'],
+  ['workflow', 'Scored by a workflow'],
 ]
 
-export function SetUp({ chosen, onChange, versions, models, kept }: Props): ReactElement {
+export function SetUp({ chosen, onChange, versions, models, workflows, kept }: Props): ReactElement {
   const [error, setError] = useState<string | null>(null)
   const set = (more: Partial<Chosen>): void => onChange({ ...chosen, ...more })
   const score = (more: Partial<Scorer>): void => set({ score: { ...chosen.score, ...more } })
   const { by = 'same', judge } = chosen.score
+  const way: Way = by === 'judge' && judge?.workflow != null ? 'workflow' : by
   const list = useId()
   const load = async (file: File | undefined): Promise<void> => {
     if (!file) return
@@ -101,9 +107,15 @@ export function SetUp({ chosen, onChange, versions, models, kept }: Props): Reac
         <label>
           <span className="label">Score</span>
           <select
-            value={by}
+            value={way}
             data-testid="evaluate-score"
-            onChange={(event) => score({ by: event.target.value as Scorer['by'] })}
+            onChange={({ target: { value } }) =>
+              score(
+                value === 'workflow'
+                  ? { by: 'judge', judge: { workflow: '' } }
+                  : { by: value as Way & Scorer['by'], judge: null },
+              )
+            }
           >
             {SCORES.map(([value, label]) => (
               <option key={value} value={value}>
@@ -112,7 +124,32 @@ export function SetUp({ chosen, onChange, versions, models, kept }: Props): Reac
             ))}
           </select>
         </label>
-        {by === 'judge' ? (
+        <label>
+          <span className="label">Value to score</span>
+          <input
+            type="text"
+            className="mono"
+            data-testid="evaluate-at"
+            placeholder="The output, or a part: /answer"
+            value={chosen.score.at ?? ''}
+            onChange={(event) => score({ at: event.target.value.trim() })}
+          />
+        </label>
+        {way === 'workflow' ? (
+          <label className="evaluate__long">
+            <span className="label">Workflow that returns the score of input, output, expected</span>
+            <select
+              data-testid="evaluate-judge-workflow"
+              value={judge?.workflow ?? ''}
+              onChange={(event) => score({ judge: { workflow: event.target.value } })}
+            >
+              <option value="">Choose a workflow</option>
+              {workflows.map((each) => (
+                <option key={each}>{each}</option>
+              ))}
+            </select>
+          </label>
+        ) : by === 'judge' ? (
           <>
             <label>
               <span className="label">Model of the judge</span>

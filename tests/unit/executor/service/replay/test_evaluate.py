@@ -130,7 +130,9 @@ async def test_a_changed_prompt_is_asked_within_a_budget(tmp_path: Path) -> None
         assert page.spent_usd == 2 * COST
         assert [run.run for run in page.runs] == runs[::-1]
         assert len(await model.calls()) == 5
-        assert len(await engine.runs.list()) == 3, "nothing is stored"
+        assert len(await engine.runs.list()) == 3, "no run is stored"
+        _, _, used = await engine.usage.between(by="model", workflow="desk")
+        assert {each.key: each.calls for each in used.items} == {"dev:a": 3, "dev:b": 2}, "what was paid is"
 
 
 async def test_a_model_without_a_price_is_not_called(tmp_path: Path) -> None:
