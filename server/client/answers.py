@@ -61,11 +61,13 @@ class ConnectionSpec(TypedDict):
 class ConnectionTest(TypedDict):
     outcome: Literal["failed", "hosts", "not_ready", "nothing", "ok", "refused", "timeout", "unreachable"]; ok: bool
     status: int | None; who: str; message: str; hint: str; called: str; took_ms: int
+class ConnectionTested(TypedDict): at_ms: int; result: ConnectionTest
 class ConnectionUses(TypedDict): used_by: list[EnvUse]
 class ConnectionView(TypedDict):
     name: str; kind: Literal["api_key", "basic", "bearer", "oauth2_client", "oauth2_code"] | None; hosts: list[str]
     state: Literal["ready", "sign_in", "sign_in_again", "unreadable"]; problem: str; provider: str; check: str
     expires_at_ms: int | None; created_by: str; created_at_ms: int; last_used_at_ms: int | None
+    tested: ConnectionTested | None
 class ConnectorDeleted(TypedDict): service: str; deleted: bool
 class ConnectorDocument(TypedDict): document: dict[str, Any]
 class ConnectorList(TypedDict): connectors: list[ConnectorView]

@@ -295,6 +295,11 @@ def test_settings_test_a_connection_step_by_step(servers: Servers, contexts: Con
         row.get_by_test_id("test-none").click()
         expect(page.get_by_test_id("connection-state-none")).to_have_text("Nothing to call")
         expect(row).to_contain_text("There is nothing to call")
+        page.reload()
+        for name, said in (("good", "ok"), ("bad", "refused (401)"), ("far", "not one of its hosts")):
+            state = page.get_by_test_id(f"connection-state-{name}")
+            expect(state).to_have_text(re.compile(rf"^Checked (just now|\d+ \w+ ago): {re.escape(said)}$"))
+        expect(page.get_by_test_id("connection-state-none")).to_have_text("Never used")
 
         page.get_by_role("button", name="New connection").click()
         form = page.get_by_test_id("connection-form")

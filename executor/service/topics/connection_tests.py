@@ -52,6 +52,13 @@ class ConnectionTest(Struct, frozen=True):
     took_ms: int = 0
 
 
+class ConnectionTested(Struct, frozen=True):
+    """The last test of a connection as it is stored."""
+
+    at_ms: int
+    result: ConnectionTest
+
+
 NOTHING: Final = ConnectionTest("nothing", message="there is nothing to call", hint="enter an address to check")
 
 

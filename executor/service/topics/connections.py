@@ -12,6 +12,7 @@ from contextlib import suppress
 from typing import Any, Final
 from urllib.parse import urlsplit
 
+import msgspec
 import orjson
 from msgspec import Struct
 from msgspec.structs import replace
@@ -35,7 +36,13 @@ from executor.blocks.vault.connection import (
 from executor.errors import BadRequest, BlockError, Conflict, LimitExceeded, NotFound
 from executor.kernel.store.topics.secrets import SECRETS_MAX, SecretRow
 from executor.service.parts import Parts, Topic
-from executor.service.topics.connection_tests import NOTHING, ConnectionTest, ConnectionTests, asked_of
+from executor.service.topics.connection_tests import (
+    NOTHING,
+    ConnectionTest,
+    ConnectionTested,
+    ConnectionTests,
+    asked_of,
+)
 from executor.service.topics.secrets import EnvUse, checked_value, documents, keys_of
 from executor.service.views import view_of
 
@@ -44,6 +51,7 @@ log = logging.getLogger("weft.connections")
 SIGN_IN_MS: Final = 10 * 60_000  # between the begin of a sign-in and its end
 TEXT_MAX: Final = 2_000
 NOT_STORED: Final = "(not stored)"
+_TESTED: Final = "connection_test:"  # notes of upkeep
 _FIELD: Final = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}")  # a name of a header
 _NOT_OURS: Final = frozenset({"host", "content-length", "connection", "transfer-encoding", "te", "trailer", "upgrade"})
 _LOCAL: Final = ("127.0.0.1", "::1", "localhost")
@@ -59,7 +67,7 @@ _FIELDS: Final[dict[Kind, tuple[str, ...]]] = {
 class ConnectionView(Struct, frozen=True):
     """Without its values, which no one can read. `state` is sign_in if no one has signed in yet; sign_in_again if the
     provider no longer gives tokens, see `problem`; unreadable if this server does not have its key. `check`: what a
-    test of it requests, or nothing."""
+    test of it requests, or nothing. `tested`: the last test, until it is replaced or signed in to again."""
 
     name: str
     kind: Kind | None
@@ -72,6 +80,7 @@ class ConnectionView(Struct, frozen=True):
     created_by: str
     created_at_ms: int
     last_used_at_ms: int | None
+    tested: ConnectionTested | None = None
 
 
 class SignIn(Struct, frozen=True):
@@ -91,7 +100,8 @@ class Connections(Topic):
         self.redirect_uri = f"{parts.services.base_url}/settings"
 
     async def all(self) -> list[ConnectionView]:
-        return [self._view(row) for row in await self._store.list_secrets() if is_connection(row)]
+        views = [self._view(row) for row in await self._store.list_secrets() if is_connection(row)]
+        return [replace(view, tested=await self._tested(view.name)) for view in views]
 
     async def put(self, name: str, connection: Connection, hosts: Sequence[str], *, by: str = "") -> ConnectionView:
         """Store a connection, or replace the one with this name: people then have to sign in again. Raises BadRequest,
@@ -118,6 +128,7 @@ class Connections(Topic):
         row = sealed(keys, row, connection)
         if not await self._store.put_secret(row):
             raise _changed(name)
+        await self._note_test(name, None)
         return self._view(row)
 
     async def delete(self, name: str) -> None:
@@ -145,7 +156,9 @@ class Connections(Topic):
         if asked is None:
             return NOTHING
         if row is not None:
-            return await self._tests.test(asked, name, self._parts.connections)
+            found = await self._tests.test(asked, name, self._parts.connections)
+            await self._note_test(name, ConnectionTested(self._clock.now_ms(), found))
+            return found
         _check(connection)
         if connection.renews:
             raise BadRequest("store it first: its token comes with the sign-in", code="connection_invalid")
@@ -213,12 +226,23 @@ class Connections(Topic):
         for _ in range(5):
             after = sealed(keys_of(self._vault), row, signed_in)
             if await self._store.put_secret(after):
+                await self._note_test(name, None)
                 return self._view(after)
             found = await self._found(name)
             if found is None or found[1].provider != signed_in.provider or found[1].pending is not None:
                 break
             row = found[0]
         raise _changed(name)
+
+    async def _tested(self, name: str) -> ConnectionTested | None:
+        note = await self._store.upkeep_note(_TESTED + name)
+        with suppress(msgspec.DecodeError):  # of a later version
+            return msgspec.json.decode(note, type=ConnectionTested) if note else None
+        return None
+
+    async def _note_test(self, name: str, tested: ConnectionTested | None) -> None:
+        note = b"" if tested is None else msgspec.json.encode(tested)
+        await self._store.put_upkeep_note(_TESTED + name, note, self._clock.now_ms())
 
     async def _read(self, name: str) -> tuple[SecretRow, Connection]:
         found = await self._found(name)

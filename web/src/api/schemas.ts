@@ -316,6 +316,12 @@ export interface ConnectionTest {
   took_ms: number
 }
 
+/** The last test of a connection as it is stored. */
+export interface ConnectionTested {
+  at_ms: number
+  result: ConnectionTest
+}
+
 /** The active versions and drafts that name it. */
 export interface ConnectionUses {
   used_by: EnvUse[]
@@ -323,7 +329,7 @@ export interface ConnectionUses {
 
 /** Without its values, which no one can read. `state` is sign_in if no one has signed in yet; sign_in_again if the
  * provider no longer gives tokens, see `problem`; unreadable if this server does not have its key. `check`: what a
- * test of it requests, or nothing. */
+ * test of it requests, or nothing. `tested`: the last test, until it is replaced or signed in to again. */
 export interface ConnectionView {
   name: string
   kind: 'api_key' | 'basic' | 'bearer' | 'oauth2_client' | 'oauth2_code' | null
@@ -336,6 +342,7 @@ export interface ConnectionView {
   created_by: string
   created_at_ms: number
   last_used_at_ms: number | null
+  tested: ConnectionTested | null
 }
 
 export interface ConnectorDeleted {
@@ -1881,9 +1888,9 @@ export interface TurnView {
   messages: JsonObject[]
 }
 
-/** Usage of steps from one day to another, also in runs that were deleted since. Days without usage are left out; of
- * workflows and models only the 1,000 with the highest cost are listed. `prices`: the price lists by which costs are
- * computed. */
+/** Usage of steps from one day to another, also in runs that were deleted since, and of evaluations. Days without
+ * usage are left out; of workflows and models only the 1,000 with the highest cost are listed. `prices`: the price
+ * lists by which costs are computed. */
 export interface UsagePage {
   /** A day in UTC. */
   from: string

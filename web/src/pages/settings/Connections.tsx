@@ -168,7 +168,9 @@ function Row({ connection, isAdmin, onConnect, onEdit, onDelete }: RowProps): Re
   const [open, setOpen] = useState(false)
   const tester = useTester(name, {})
   const mayNotTest = useMayNot('editor')
-  const { found } = tester
+  // What is stored is shown until it is tested here.
+  const tested = connection.tested ?? null
+  const found = tester.found ?? (tested && { of: name, result: tested.result, error: '' })
   const ready = state === 'ready'
   const tone = found ? toneOfTest(found) : !ready ? 'err' : used === null ? 'quiet' : 'ok'
   const icon = tone === 'quiet' ? null : tone === 'ok' ? 'succeeded' : 'failed'
@@ -188,10 +190,14 @@ function Row({ connection, isAdmin, onConnect, onEdit, onDelete }: RowProps): Re
         <span className="conn__state" data-testid={`connection-state-${name}`} data-tone={tone}>
           {icon ? <Icon name={icon} size={12} /> : null}
           {found ? (
-            found.result ? (
+            !found.result ? (
+              'Test failed'
+            ) : tester.found || !tested ? (
               wordsOfTest(found)
             ) : (
-              'Test failed'
+              <span>
+                Checked <Ago at={tested.at_ms} />: {tested.result.ok ? 'ok' : wordsOfTest(found).toLowerCase()}
+              </span>
             )
           ) : ready ? (
             used === null ? (
@@ -207,7 +213,12 @@ function Row({ connection, isAdmin, onConnect, onEdit, onDelete }: RowProps): Re
         </span>
         <span className="conn__acts">
           {ready ? (
-            <TestButton tester={tester} why={mayNotTest} testId={`test-${name}`} onPress={() => setOpen(true)} />
+            <TestButton
+              tester={{ ...tester, found }}
+              why={mayNotTest}
+              testId={`test-${name}`}
+              onPress={() => setOpen(true)}
+            />
           ) : null}
           {isAdmin ? (
             <>
@@ -244,6 +255,10 @@ function Row({ connection, isAdmin, onConnect, onEdit, onDelete }: RowProps): Re
               <dd>{codes(hosts)}</dd>
             </div>
             <div>
+              <dt>Last used</dt>
+              <dd>{used === null ? 'Never' : <Ago at={used} />}</dd>
+            </div>
+            <div>
               <dt>Made by</dt>
               <dd>
                 {whoOf(connection.created_by) || 'Unknown'}, <Ago at={connection.created_at_ms} />
@@ -256,9 +271,16 @@ function Row({ connection, isAdmin, onConnect, onEdit, onDelete }: RowProps): Re
               <span className="label mono">{connection.check}</span>
             </div>
             {found || tester.busy ? (
-              <TestSteps tester={tester} />
+              <>
+                {tested && !tester.found && !tester.busy ? (
+                  <p className="quiet">
+                    Checked <Ago at={tested.at_ms} />
+                  </p>
+                ) : null}
+                <TestSteps tester={{ ...tester, found }} />
+              </>
             ) : connection.check ? (
-              <p className="quiet">Not tested since this page was opened.</p>
+              <p className="quiet">Not tested yet.</p>
             ) : (
               <p className="quiet">
                 No service on its hosts has a sign-in check. Replace it with an address to check, or test it in the

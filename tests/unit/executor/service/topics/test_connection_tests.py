@@ -102,6 +102,25 @@ async def test_who_one_is_at_each_service(tmp_path: Path, service: str) -> None:
         assert [one.name for one in await engine.connections.all()] == ["crm"]  # what is tried out is not stored
 
 
+async def test_the_last_test_is_kept_until_the_connection_changes(tmp_path: Path) -> None:
+    play = asks_for(TOKEN, told(200, {}), told(401, {}))
+    async with http(play) as server, opened_engine(tmp_path, server.place) as engine:
+        hosts = [f"http://{server.place}"]
+        own = Connection("bearer", TOKEN, check_url=f"{server.url}/me")
+        await engine.connections.put("crm", own, hosts)
+        (before,) = await engine.connections.all()
+        found = await engine.connections.test("crm")
+        refused = await engine.connections.test(
+            "crm", new=(Connection("bearer", "another token", check_url=own.check_url), hosts)
+        )
+        (after,) = await engine.connections.all()
+        await engine.connections.put("crm", own, hosts)
+        (replaced,) = await engine.connections.all()
+    assert (found.ok, refused.ok) == (True, False)
+    assert before.tested is None and replaced.tested is None
+    assert after.tested is not None and after.tested.result == found, "a test of what is not stored is not kept"
+
+
 async def test_what_is_called_follows_the_hosts(tmp_path: Path) -> None:
     async with opened_engine(tmp_path) as engine:
         for name, hosts in (
