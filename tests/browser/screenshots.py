@@ -288,7 +288,7 @@ def main(names: list[str]) -> None:
         browser = playwright.chromium.launch(executable_path=found.path, headless=True, args=list(FLAGS), env=env)
         try:
             encoder = browser.new_page()
-            world = build(*(Api(server.url) for server in servers), services)
+            world = build(Api(servers[0].url), Api(servers[1].url), services)
             for state in STATES:
                 if not names or state.__name__.replace("_", "-") in names:
                     take(browser, world, state, encoder)
