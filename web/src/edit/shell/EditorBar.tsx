@@ -14,6 +14,7 @@ import { useTitles } from '../../state/titles'
 import { select, uiStore } from '../../state/ui'
 import { Button } from '../../ui/Button'
 import { ConnectionChip } from '../../ui/ConnectionChip'
+import { selectFirst } from '../../ui/selectFirst'
 import type { IconName } from '../../ui/icons'
 import { MenuButton, type MenuEntry } from '../../ui/Menu'
 import { useReadOnly } from '../../ui/rights'
@@ -260,6 +261,7 @@ function WorkflowName({ name, readonly }: { name: string; readonly: boolean }): 
       size={Math.max(6, Math.min(shown.length + 1, 32))}
       spellCheck={false}
       maxLength={120}
+      onMouseDown={selectFirst}
       onChange={(event) => setTyped(event.target.value)}
       onBlur={() => end(true)}
       onKeyDown={(event) => {

@@ -4,6 +4,7 @@ import type { ReactElement } from 'react'
 import { isObject, withKey } from '../../net/json'
 import type { Json, JsonObject } from '../../api/schemas'
 import { freshId } from '../../document/document'
+import { selectFirst } from '../../ui/selectFirst'
 import { ConditionField } from '../conditions/ConditionField'
 import type { ControlProps } from './control'
 import { FindingsRow } from './FieldShell'
@@ -49,6 +50,7 @@ export function CasesField(props: ControlProps): ReactElement {
                     placeholder={id || 'Title'}
                     readOnly={scope.readonly}
                     className="case__title"
+                    onMouseDown={selectFirst}
                     onChange={(event) => set('title', event.target.value || undefined)}
                   />
                   <RowTools
