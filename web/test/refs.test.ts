@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { complete, suggest, typedAt } from '../src/refs/complete'
+import { complete, intoReference, suggest, typedAt } from '../src/refs/complete'
 import { find, isWritable, rewrite, withHead } from '../src/refs/parse'
 import { preview } from '../src/refs/preview'
-import type { JsonObject } from '../src/api/schemas'
+import type { Json, JsonObject } from '../src/api/schemas'
 import type { Document } from '../src/api/types'
 import { keepReferences, outputSchema, reachable, referencesOf, refName, resolve } from '../src/refs/scope'
 import { emptyFold, fold, shapeOf } from '../src/run'
@@ -141,6 +141,34 @@ test('completing: only what can be reached, then its fields', () => {
   assert.ok(complete('', { doc: loop, reader: { block: 'draft' }, specs }).some((o) => o.insert === '<loop.index>'))
   assert.equal(suggest('Managr', ['Manager', 'Start']), 'Manager')
   assert.equal(suggest('xyz', ['Manager', 'Start']), null)
+})
+
+test('a field that is typed after a reference goes into it', () => {
+  const doc: Document = {
+    format: 'weft/1',
+    edges: [
+      { source: 'start', target: 'call' },
+      { source: 'call', target: 'set' },
+    ],
+    blocks: {
+      start: { type: 'start', at: [0, 0] },
+      call: { type: 'http', name: 'Call', params: { url: 'x' }, at: [0, 0] },
+      set: { type: 'set', name: 'Set', at: [0, 0] },
+    },
+  }
+  const typed = (text: string, seen?: Json): string | undefined =>
+    intoReference(text, text.length, { doc, reader: { block: 'set' }, specs, lastOutput: () => seen })?.text
+  assert.equal(typed('<Call>.'), '<Call.>')
+  assert.equal(typed('<Call.body>.'), undefined) // nothing is known of it
+  assert.equal(typed('<Call.body>.i'), '<Call.body.i>')
+  assert.equal(typed('<Call.body>.', { body: { id: 1 } }), '<Call.body.>')
+  assert.equal(typed('<Call.body>.t', { body: 'report' }), undefined) // report.txt
+  assert.equal(typed('<Call.url>.t'), undefined)
+  assert.equal(typed('See <Call>.'), undefined)
+  assert.deepEqual(intoReference('<Call.body>>', 11, { doc, reader: { block: 'set' }, specs }), {
+    text: '<Call.body>',
+    caret: 11,
+  })
 })
 
 test('b04: the fields of a loop around are offered also when another block is called Loop', () => {

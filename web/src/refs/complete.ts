@@ -47,6 +47,30 @@ export function typedAt(
   return { start: open, end: closing(text, caret, '>'), typed, env: false }
 }
 
+/** A field is typed after a reference, `<fetch>.body`, and the reference is all there is: the text with the field inside of it.
+ * Known fields are offered after the dot, others begin with their first letter. Values that have no fields keep the text. */
+export function intoReference(
+  text: string,
+  caret: number,
+  context: CompleteContext,
+): { text: string; caret: number } | null {
+  // Its bracket is there already, and is typed once more.
+  if (/^<[^<>]+>>$/.test(text) && caret === text.length - 1) return { text: text.slice(0, -1), caret }
+  const [, inner, letter] = /^<([^<>{}"`]+)>\.([\p{L}_]?)$/u.exec(text) ?? []
+  if (inner === undefined || caret !== text.length) return null
+  const fields = fieldsOf(inner, context)
+  if (fields === 'none' || (fields === 'unknown' && !letter)) return null
+  return { text: `<${inner}.${letter}>`, caret: caret - 1 }
+}
+
+function fieldsOf(inner: string, context: CompleteContext): 'known' | 'unknown' | 'none' {
+  const found = complete(inner, context).find((each) => each.insert === `<${inner}>`)
+  if (!found) return 'none'
+  if (found.more) return 'known'
+  const declared = inner.includes('.') && (found.detail === '' || found.detail === TYPE_WORDS.object)
+  return declared && found.value === undefined ? 'unknown' : 'none'
+}
+
 /** Options for what is typed. "" gives everything one level deep; `Draft.` gives the fields of Draft. */
 export function complete(typed: string, context: CompleteContext, env = false): Option[] {
   if (env)

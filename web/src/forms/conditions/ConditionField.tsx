@@ -1,7 +1,7 @@
 // A condition: rows of value, operator and value beside the text of the expression, which is what the document holds. Text that
 // is more than rows is edited as text.
 
-import { useState, type ReactElement } from 'react'
+import { useRef, useState, type ReactElement } from 'react'
 import { ReferenceField } from '../fields/ReferenceField'
 import { AddRow, focusField, replaced, RowTools } from '../fields/rows'
 import { useFieldScope } from '../fields/scope'
@@ -41,6 +41,10 @@ export function ConditionField(props: ConditionFieldProps): ReactElement {
   const [edited, setEdited] = useState<{ text: string; condition: Condition } | null>(null)
   const condition = edited?.text === value ? edited.condition : readCondition(value)
   const testId = `field-${path}`
+  const chosen = condition?.rows.some((row) => row.left.trim())
+  // Its line stays, so that nothing moves away below the pointer when a value is chosen.
+  const told = useRef(false)
+  if (condition && !chosen && CONSTANT[condition.otherwise]) told.current = true
 
   if (asText || condition === null) {
     return (
@@ -119,8 +123,10 @@ export function ConditionField(props: ConditionFieldProps): ReactElement {
           onRemove={rows.length > 1 || optional ? () => remove(i) : undefined}
         />
       ))}
-      {condition.rows.some((row) => row.left.trim()) ? null : CONSTANT[condition.otherwise] ? (
-        <p className="fld__about">{CONSTANT[condition.otherwise]}</p>
+      {told.current ? (
+        <p className="fld__about" style={chosen ? { visibility: 'hidden' } : undefined}>
+          {CONSTANT[condition.otherwise]}
+        </p>
       ) : null}
       {readonly ? null : (
         <div className="cond__foot">

@@ -158,7 +158,7 @@ function Shown({ findings }: { findings: readonly Diagnostic[] }): ReactElement 
   return (
     <>
       {findings.map((each, i) => (
-        <p key={i} className="finding" data-severity={each.severity}>
+        <p key={i} className="finding" data-severity={each.severity} data-code={each.code}>
           <Icon name={each.severity === 'error' ? 'failed' : 'warning'} size={14} label={each.severity} />
           <span>
             {sentence(each.message)}

@@ -3,7 +3,8 @@
 
 import { useEffect, useId, useMemo, useRef, useState, type KeyboardEvent, type ReactElement } from 'react'
 import type { Json } from '../../api/schemas'
-import { complete, typedAt, type Option } from '../../refs/complete'
+import { complete, intoReference, typedAt, type CompleteContext, type Option } from '../../refs/complete'
+import type { Reader } from '../../refs/scope'
 import { Icon } from '../../ui/icons'
 import { checkRefs, type Mark } from './check'
 import { isOpenSecret } from './kind'
@@ -73,14 +74,18 @@ export function ReferenceField(props: ReferenceFieldProps): ReactElement {
     caretNext.current = null
   }, [value])
 
+  const context = (reads: Reader): CompleteContext => ({
+    doc,
+    reader: reads,
+    specs,
+    env: env ?? [],
+    lastOutput: (other) => lastValue(scope, other),
+  })
+
   const look = (text: string, caret: number): void => {
     const at = reader && !readonly ? typedAt(text, caret) : null
     if (!at || !reader) return setTyping(null)
-    const found = complete(
-      at.typed,
-      { doc, reader, specs, env: env ?? [], lastOutput: (other) => lastValue(scope, other) },
-      at.env,
-    )
+    const found = complete(at.typed, context(reader), at.env)
     const options = groupsOf(found, doc, reader, specs).flatMap((group) => group.options)
     // What is typed to its end and fits nothing else needs no menu: `a < b` stays prose.
     const done = options.length === 1 && text.slice(at.start, at.end) === options[0]!.insert && !options[0]!.more
@@ -190,10 +195,16 @@ export function ReferenceField(props: ReferenceFieldProps): ReactElement {
           }}
           onClick={(event) => look(value, event.currentTarget.selectionStart)}
           onChange={(event) => {
-            const text = multiline ? event.target.value : event.target.value.replace(/\r?\n/g, ' ')
             setTyped(true)
+            const next = multiline ? event.target.value : event.target.value.replace(/\r?\n/g, ' ')
+            const into =
+              reader && next.length > value.length
+                ? intoReference(next, event.target.selectionStart, context(reader))
+                : null
+            const { text, caret } = into ?? { text: next, caret: event.target.selectionStart }
+            if (into) caretNext.current = caret
             onChange(text)
-            look(text, event.target.selectionStart)
+            look(text, caret)
           }}
         />
         {open ? (
@@ -249,7 +260,10 @@ export function ReferenceField(props: ReferenceFieldProps): ReactElement {
           id={`${id}-wrong`}
           mark={wrong}
           readonly={readonly}
-          onFix={(text) => replace(wrong.start, wrong.end, text, wrong.start + text.length, false)}
+          onFix={(text) => {
+            area.current!.focus()
+            replace(wrong.start, wrong.end, text, wrong.start + text.length, false)
+          }}
         />
       ) : null}
       {props.preview === false || !reader ? null : <PreviewLine text={value} inside={inside} expression={expression} />}

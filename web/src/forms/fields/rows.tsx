@@ -3,6 +3,7 @@
 import { useState, type ReactElement } from 'react'
 import { flushSync } from 'react-dom'
 import { Button } from '../../ui/Button'
+import { selectFirst } from '../../ui/selectFirst'
 import { useFieldScope } from './scope'
 
 export function RowTools({
@@ -116,6 +117,7 @@ export function CommitInput({
         spellCheck={false}
         autoComplete="off"
         aria-invalid={wrong ? true : undefined}
+        onMouseDown={selectFirst}
         onChange={(event) => {
           setTyping(true)
           setTyped(event.target.value)
