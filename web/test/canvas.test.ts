@@ -47,7 +47,7 @@ const doc: Document = {
 }
 const none = new Map<string, BlockSpec>()
 
-test('a sentence shows expressions as code and prose as words with references as chips', () => {
+test('a sentence shows references as chips, and the words and rules around them as text', () => {
   const condition = spec('condition', 'if {cases[0].when} | takes one of several ways', {
     properties: {
       cases: {
@@ -62,14 +62,22 @@ test('a sentence shows expressions as code and prose as words with references as
   }
   assert.deepEqual(sentenceOf(one, condition), [
     { text: 'if ', code: false },
-    { text: '<start.amount> > 500', code: true },
+    { text: '<start.amount>', code: true },
+    { text: ' > 500', code: false },
   ])
+  const rule = (when: string): Block => ({ type: 'condition', params: { cases: [{ id: 'big', when }] } })
+  assert.deepEqual(sentenceOf(rule('1 > 0'), condition).slice(1), [{ text: '1 > 0', code: true }])
   const ask: Block = { type: 'approval', params: { title: 'Expense of <start.amount> EUR' } }
   assert.deepEqual(sentenceOf(ask, spec('approval', 'asks: {title} | asks a person')), [
     { text: 'asks: ', code: false },
     { text: 'Expense of ', code: false },
     { text: '<start.amount>', code: true },
     { text: ' EUR', code: false },
+  ])
+  const greet: Block = { type: 'approval', params: { title: 'Hello <start.name>' } }
+  assert.deepEqual(sentenceOf(greet, spec('approval', '{title}')), [
+    { text: 'Hello ', code: false },
+    { text: '<start.name>', code: true },
   ])
 })
 
@@ -156,6 +164,21 @@ test('a way is drawn with round corners, and the plus stands on its longest part
   )
   assert.equal(path, 'M100,50L120,50Q132,50 132,62L132,238Q132,250 144,250L164,250')
   assert.deepEqual([x, y, lead], [132, 150, 32])
+})
+
+test('a step that is smaller than the grid is a curve instead of two corners', () => {
+  const { path, x, long } = along(
+    [
+      [0, 0],
+      [60, 0],
+      [60, 4],
+      [96, 4],
+    ],
+    100,
+    50,
+  )
+  assert.equal(path, 'M100,50L142,50C160,50 160,54 178,54L196,54')
+  assert.deepEqual([x, long.across], [130, true])
 })
 
 test('a container in which something failed has failed when the run ends, in a parallel as in a loop', () => {

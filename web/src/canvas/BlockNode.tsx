@@ -125,17 +125,17 @@ export function Mark({ id }: { id: string }): ReactElement | null {
 
 export function Sentence({ parts }: { parts: readonly Part[] }): ReactElement {
   return (
-    <>
-      {parts.map((part, i) =>
-        part.code ? (
-          <code key={i} className="card__chip">
-            {part.text}
-          </code>
-        ) : (
-          <span key={i}>{part.text}</span>
-        ),
-      )}
-    </>
+    <>{parts.map((part, i) => (part.code ? <Chip key={i} text={part.text} /> : <span key={i}>{part.text}</span>))}</>
+  )
+}
+
+/** A reference alone needs no brackets: the chip says what it is. */
+function Chip({ text }: { text: string }): ReactElement {
+  const [, name] = /^<([^<>]+)>$/.exec(text) ?? []
+  return (
+    <code className="card__chip" data-ref={name !== undefined || undefined}>
+      {name ?? text}
+    </code>
   )
 }
 

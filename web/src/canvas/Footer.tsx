@@ -11,6 +11,7 @@ import type { OpenWait } from '../run'
 import { Icon } from '../ui/icons'
 import { whySkipped, type Paint } from './paint'
 import { reasonOf } from './reason'
+import { shapeOf } from '../geometry/silhouette'
 
 /** Links to runs that it waits for, so many of them. */
 const CHILDREN_SHOWN = 2
@@ -132,7 +133,7 @@ export function Words({
       return node.waits.length > 1
         ? one(<p className="foot foot--one foot--wait">{waitsFor(node.waits)}</p>)
         : node.wait
-          ? one(<Waiting wait={node.wait} />)
+          ? one(<Waiting wait={node.wait} ticket={shapeOf(block, spec) === 'ticket'} />)
           : null
     case 'succeeded':
       return node.lost ? one(<Restarted />) : null
@@ -164,7 +165,8 @@ function Restarted(): ReactElement {
   )
 }
 
-function Waiting({ wait }: { wait: OpenWait }): ReactElement {
+/** `ticket`: its stub has the time. */
+function Waiting({ wait, ticket }: { wait: OpenWait; ticket: boolean }): ReactElement {
   const now = useClock(1000)
   const timed = wait.kind === 'timer' && wait.dueAt !== null
   const what = {
@@ -184,7 +186,8 @@ function Waiting({ wait }: { wait: OpenWait }): ReactElement {
         </>
       ) : (
         <>
-          Waiting for {what} · {roughly(now - wait.openedAt)}
+          Waiting for {what}
+          {ticket ? null : ` · ${roughly(now - wait.openedAt)}`}
         </>
       )}
     </p>

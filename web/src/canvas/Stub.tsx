@@ -1,4 +1,4 @@
-// The stub of a ticket: how long it waits at most, or how much of that is left.
+// The stub of a ticket: how long it waits at most, how much of that is left, or how long it has waited.
 
 import type { ReactElement } from 'react'
 import type { Json } from '../api/schemas'
@@ -13,6 +13,13 @@ export function Stub({ block, node }: { block: Block; node: NodeState | undefine
     return (
       <span className="card__stub" title={new Date(open.dueAt).toLocaleString()}>
         <Left until={open.dueAt} />
+      </span>
+    )
+  if (open)
+    return (
+      <span className="card__stub">
+        <span>for</span>
+        <Waited since={open.openedAt} />
       </span>
     )
   const most = mostOf(block)
@@ -33,6 +40,11 @@ function Left({ until }: { until: number }): ReactElement {
       <span>left</span>
     </>
   )
+}
+
+function Waited({ since }: { since: number }): ReactElement {
+  const now = useClock(1000)
+  return <span>{roughly(Math.max(0, now - since))}</span>
 }
 
 /** The longest that it waits, in words; null when the document does not set it. */

@@ -52,10 +52,30 @@ export function along(way: Way, x: number, y: number): Line {
       break
     }
     const next = Math.abs(after[0] - bx) + Math.abs(after[1] - by)
+    const reach = reachOf(way, i)
+    if (reach) {
+      const to = `${y + after[1]}`
+      path += `L${x + bx - reach},${y + by}C${x + bx},${y + by} ${x + bx},${to} ${x + bx + reach},${to}`
+      i++
+      continue
+    }
     const r = Math.min(RADIUS, long / 2, next / 2)
     path += `L${x + bx - Math.sign(bx - ax) * r},${y + by - Math.sign(by - ay) * r}Q${x + bx},${y + by} ${x + bx + Math.sign(after[0] - bx) * r},${y + by + Math.sign(after[1] - by) * r}`
   }
   return { path, x: midX, y: midY, long: { across, length: longest }, ...leadOf(way) }
+}
+
+/** Less than the grid: a card was put beside a row, and rows are not on the grid. */
+const SMALL = 8
+const REACH = 24
+
+/** A step up or down at corner `i` that is too small for two corners: how far its curve reaches to each side; else 0. */
+function reachOf(way: Way, i: number): number {
+  const [a, b, c, d] = way.slice(i - 1, i + 3)
+  if (!d || a![1] !== b![1] || Math.abs(c![1] - b![1]) > SMALL) return 0
+  const [before, after] = [b![0] - a![0], d[0] - c![0]]
+  const reach = Math.min(REACH, Math.abs(before) / 2, Math.abs(after) / 2)
+  return before * after > 0 ? Math.sign(before) * reach : 0
 }
 
 /** A step of the way that a label can stand over all the same. */

@@ -7,7 +7,7 @@ import type { Json } from '../api/schemas'
 import type { Block, BlockSpec, JsonSchema } from '../api/types'
 import { find } from '../refs/parse'
 
-/** `code` is set in mono on a chip; a whole reference, or an expression that holds some. */
+/** `code` is set on a chip: a reference, or code and addresses without blanks. */
 export interface Part {
   text: string
   code: boolean
@@ -123,15 +123,11 @@ function showValue(value: Json, schema: JsonSchema | undefined): Part[] {
   const kind = schema?.['x-weft']
   const text = kind === 'code' ? firstLine(value) : value.replace(/\s+/g, ' ').trim()
   if (!text) return []
-  if (kind === 'code' || kind === 'expression') return [{ text, code: true }]
+  if (kind === 'code') return [{ text, code: true }]
   const refs = find(text)
+  if (kind === 'expression' && !refs.length) return [{ text, code: true }]
   // Prose keeps its words and shows references as chips; anything without blanks is one chip.
-  if (
-    !text
-      .replace(/<[^<>]*>/g, '')
-      .trim()
-      .includes(' ')
-  )
+  if (kind !== 'expression' && !text.replace(/<[^<>]*>/g, '').includes(' '))
     return refs.length || !/^\p{L}+$/u.test(text) ? [{ text, code: true }] : [{ text, code: false }]
   const parts: Part[] = []
   let at = 0
