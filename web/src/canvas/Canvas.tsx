@@ -545,7 +545,8 @@ function useEye(
       },
       center: (at, zoom, duration) => {
         all.moved()
-        void flow.setCenter(at[0], at[1], { zoom, duration })
+        // The smooth way zooms out and in again, and a move that comes in between would keep that zoom.
+        void flow.setCenter(at[0], at[1], { zoom, duration, interpolate: 'linear' })
       },
       box: () => frame.current?.getBoundingClientRect() ?? new DOMRect(),
     })

@@ -92,12 +92,18 @@ export function EditorBar({ id }: { id: string }): ReactElement {
   )
 }
 
-/** How the shown run has ended; before that, how up to date it is. */
+/** The state of the shown run; while that is not up to date, how far it is. */
 function RunChip(): ReactElement {
-  const over = useStore(netStore, (s) => s.mode === 'ended')
+  const mode = useStore(netStore, (s) => s.mode)
   const live = useStore(runStore, (s) => s.cursor === 'live')
   const status = useStore(runStore, (s) => s.head.status)
-  if (!over || !live || !isEnded(status)) return <ConnectionChip />
+  if (mode === 'live' && live)
+    return (
+      <span role="status" data-mode="live" data-testid="connection">
+        <Status status={status} />
+      </span>
+    )
+  if (mode !== 'ended' || !live || !isEnded(status)) return <ConnectionChip />
   return (
     <span role="status" data-mode="ended" data-testid="connection">
       <Button kind="bare" title="The last run ended. Show its result" onClick={() => select({})}>

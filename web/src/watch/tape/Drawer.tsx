@@ -83,6 +83,7 @@ export default function Drawer({ mode = 'edit' }: { mode?: 'edit' | 'run' }): Re
         : null
   const lanes = hasRun && (phone ? unfolded : open === 'tape')
   const height = useHeight(box, lanes ? 'tape' : pane, chosen)
+  const shows = lanes || pane !== null
   const fits = pane === 'problems' || (pane === 'trace' && chosen === null)
   const tab = (id: Exclude<DrawerName, null>, label: ReactNode): ReactElement => (
     <button
@@ -133,18 +134,26 @@ export default function Drawer({ mode = 'edit' }: { mode?: 'edit' | 'run' }): Re
             {hasRun ? tab('tape', 'Lanes') : null}
             {hasRun ? tab('trace', 'Trace') : null}
             {hasRun ? tab('events', 'Events') : null}
-            {hasProblems ? tab('problems', problems ? `Problems ${problems}` : 'Problems') : null}
+            {hasProblems
+              ? tab(
+                  'problems',
+                  <>
+                    Problems <span className="drawer__count">{problems || ''}</span>
+                  </>,
+                )
+              : null}
           </div>
         )}
         {phone ? null : (
           <Button
             kind="bare"
-            icon={open === null ? 'chevron' : 'down'}
+            icon={shows ? 'down' : 'chevron'}
             iconOnly
-            aria-expanded={open !== null}
-            onClick={() => uiStore.setState({ drawer: open === null ? 'tape' : null })}
+            aria-expanded={shows}
+            // Without a run there is the list of problems alone; closing it leaves the Tape to the next run.
+            onClick={() => uiStore.setState({ drawer: shows !== hasRun ? 'tape' : shows ? null : 'problems' })}
           >
-            {open === null ? 'Open the drawer' : 'Close the drawer'}
+            {shows ? 'Close the drawer' : 'Open the drawer'}
           </Button>
         )}
       </div>
