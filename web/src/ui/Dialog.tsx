@@ -1,6 +1,6 @@
-// The native <dialog>: focus stays inside, Escape closes, focus returns.
+// The native <dialog>: focus stays inside, Escape closes, Enter in a line does what the dialog is for, focus returns.
 
-import { useEffect, useId, useRef, type ReactElement, type ReactNode } from 'react'
+import { useEffect, useId, useRef, type KeyboardEvent, type ReactElement, type ReactNode } from 'react'
 import { Button } from './Button'
 
 export interface DialogProps {
@@ -40,7 +40,9 @@ export function Dialog({
       // What is to be filled in has the keyboard first, not the button that closes.
       const primary = '.dialog__foot .button--primary'
       const first = dialog.querySelector<HTMLElement>(
-        primaryFirst ? primary : `.dialog__body :is(input:not([type=hidden]), textarea, select), ${primary}`,
+        primaryFirst
+          ? primary
+          : `.dialog__body :is(input:not([type=hidden], [type=radio]:not(:checked)), textarea, select), ${primary}`,
       )
       first?.focus()
     }
@@ -63,6 +65,7 @@ export function Dialog({
       onPointerDown={(event) => {
         if (event.target === ref.current) onClose()
       }}
+      onKeyDown={onKeyDown}
     >
       <div className="dialog__head">
         <h2 id={id}>{title}</h2>
@@ -75,4 +78,15 @@ export function Dialog({
       {foot ? <div className="dialog__foot">{foot}</div> : null}
     </dialog>
   )
+}
+
+const ONE_LINE = 'input:is([type=text], [type=password], [type=number], [type=radio], [type=checkbox])'
+
+/** Enter in a line presses the button of the dialog, as it does in every form. */
+function onKeyDown(event: KeyboardEvent<HTMLDialogElement>): void {
+  const field = event.target as HTMLInputElement
+  if (event.key !== 'Enter' || event.defaultPrevented || event.nativeEvent.isComposing) return
+  if (!field.matches(ONE_LINE) || field.form) return
+  event.preventDefault()
+  event.currentTarget.querySelector<HTMLElement>('.dialog__foot .button--primary')?.click()
 }

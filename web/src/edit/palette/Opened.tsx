@@ -1,6 +1,7 @@
 // The opened palette: all block types in their groups, found by words, dragged onto the canvas or added by a click.
 
 import { useEffect, useRef, useState, type KeyboardEvent, type ReactElement } from 'react'
+import { flushSync } from 'react-dom'
 import { useStore } from 'zustand'
 import { addBlock, fromSelection } from '../../actions/edit'
 import type { BlockSpec } from '../../api/types'
@@ -20,8 +21,14 @@ export default function Opened({ group: asked, onClose }: { group: string | null
   const groups = query.trim() ? [{ group: 'Results', specs: search(list, query) }] : grouped(list)
   const first = groups[0]?.specs[0]
   useEffect(() => {
-    frame.current?.querySelector(`[aria-label="${asked}"]`)?.scrollIntoView({ block: 'start' })
+    const group = frame.current?.querySelector(`[aria-label="${asked}"]`)
+    group?.scrollIntoView({ block: 'start' })
+    group?.querySelector<HTMLElement>('.palette__item')?.focus({ preventScroll: true })
   }, [asked])
+  const close = (): void => {
+    flushSync(onClose)
+    document.querySelector<HTMLElement>(`.palette--rail [aria-label="${asked}"]`)?.focus()
+  }
   return (
     <nav ref={frame} className="palette" aria-label="Blocks" onKeyDown={(event) => move(event, frame.current)}>
       <div className="palette__top">
@@ -44,7 +51,7 @@ export default function Opened({ group: asked, onClose }: { group: string | null
             }
           }}
         />
-        <Button kind="bare" icon="back" iconOnly aria-expanded onClick={onClose}>
+        <Button kind="bare" icon="back" iconOnly aria-expanded onClick={close}>
           Hide blocks
         </Button>
       </div>

@@ -1,7 +1,8 @@
 // The block types at the left: a rail that opens the picker or one of the groups. Opened, a type is dragged onto the canvas, or
 // chosen to be added after what is selected.
 
-import { lazy, Suspense, useState, type ReactElement } from 'react'
+import { lazy, Suspense, useRef, useState, type ReactElement, type RefObject } from 'react'
+import { flushSync } from 'react-dom'
 import { useStore } from 'zustand'
 import { fromSelection } from '../../actions/edit'
 import { keyText } from '../../keys'
@@ -19,24 +20,31 @@ load().catch(() => undefined)
 export default function Palette(): ReactElement {
   const open = useStore(uiStore, (s) => s.panels.paletteOpen)
   const [group, setGroup] = useState<string | null>(null)
+  const rail = useRef<HTMLElement>(null)
   const show = (name: string | null): void => {
-    setGroup(name)
-    setPanels({ paletteOpen: name !== null })
+    flushSync(() => (setGroup(name), setPanels({ paletteOpen: name !== null })))
+    if (name === null) rail.current?.querySelector<HTMLElement>(`[aria-label="${group}"]`)?.focus()
   }
   return open ? (
     <Suspense fallback={null}>
       <Opened group={group} onClose={() => show(null)} />
     </Suspense>
   ) : (
-    <Rail onOpen={show} />
+    <Rail rail={rail} onOpen={show} />
   )
 }
 
-function Rail({ onOpen }: { onOpen: (group: string) => void }): ReactElement {
+function Rail({
+  rail,
+  onOpen,
+}: {
+  rail: RefObject<HTMLElement | null>
+  onOpen: (group: string) => void
+}): ReactElement {
   const list = useStore(specsStore, (s) => s.list)
   const readonly = useStore(docStore, (s) => s.readonly)
   return (
-    <nav className="palette palette--rail" aria-label="Blocks">
+    <nav ref={rail} className="palette palette--rail" aria-label="Blocks">
       <Button
         className="palette__add"
         icon="plus"

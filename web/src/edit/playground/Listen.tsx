@@ -1,7 +1,8 @@
 // "Listen for a test event": an address of the webhook for some minutes, which runs the draft. The countdown survives a reload,
 // and a restart of the server, which keeps nothing of it.
 
-import { useEffect, useState, type ReactElement } from 'react'
+import { useEffect, useRef, useState, type ReactElement } from 'react'
+import { flushSync } from 'react-dom'
 import { asEvent } from '../../forms/triggers/curl'
 import { copyText } from '../../ui/copy'
 import { api } from '../../net/api'
@@ -54,20 +55,26 @@ export function Listen({
     return () => clearInterval(timer)
   }, [own?.address.url, left <= 0, known.length])
 
+  // The button that was pressed gives way to others: the keyboard goes to the first of them.
+  const box = useRef<HTMLDivElement>(null)
+  const change = (next: Talk['listening']): void => {
+    flushSync(() => onListen(next))
+    box.current?.querySelector<HTMLElement>('.button')?.focus({ preventScroll: true })
+  }
   const listen = async (): Promise<void> => {
     setTrouble('')
     try {
       await flush()
       const address = await api.listen(draft, trigger)
       setNow(serverNow())
-      onListen({ trigger, since: serverNow() - CLOCK_MS, address })
+      change({ trigger, since: serverNow() - CLOCK_MS, address })
     } catch (error) {
       setTrouble(messageOf(error))
     }
   }
   if (!own || left <= 0)
     return (
-      <div className="talk__listen" data-testid="listen-idle">
+      <div ref={box} className="talk__listen" data-testid="listen-idle">
         {own ? <p className="quiet">The test address has ended.</p> : null}
         {trouble ? <p role="alert">{trouble}</p> : null}
         <Button data-testid="listen" icon="webhook" why={why} onClick={() => void listen()}>
@@ -76,7 +83,7 @@ export function Listen({
       </div>
     )
   return (
-    <div className="talk__listen" data-testid="listening">
+    <div ref={box} className="talk__listen" data-testid="listening">
       <p>
         Listening, <span className="mono">{clockText(left).replace(/\.\d+$/, '')}</span> left. Requests to this address
         run the draft:
@@ -97,7 +104,7 @@ export function Listen({
           The secret is that of <code>{own.address.secret_env}</code>.
         </p>
       ) : null}
-      <Button kind="bare" onClick={() => onListen(undefined)}>
+      <Button kind="bare" onClick={() => change(undefined)}>
         Stop listening
       </Button>
     </div>

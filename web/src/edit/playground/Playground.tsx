@@ -64,7 +64,7 @@ export default function Playground({ draft }: { draft: string }): ReactElement {
       <div className="talk__head">
         <h2>Try the draft</h2>
         <Button kind="bare" why={talk.turns.length ? null : 'Nothing to forget'} onClick={() => setTalk(newTalk())}>
-          New talk
+          {chat ? 'New talk' : 'Clear'}
         </Button>
         <Button kind="bare" icon="close" iconOnly onClick={() => uiStore.setState({ playground: false })}>
           Close

@@ -1,6 +1,6 @@
 // Publishing: the draft becomes a version, which does not change. What stops by it is ticked first.
 
-import { lazy, Suspense, useMemo, useState, type ReactElement } from 'react'
+import { lazy, Suspense, useEffect, useMemo, useState, type ReactElement } from 'react'
 import { useStore } from 'zustand'
 import { goToFinding, placeOfFinding } from '../../actions/findings'
 import { api, ApiError } from '../../net/api'
@@ -56,7 +56,16 @@ export default function PublishDialog(): ReactElement {
   const next = again ?? found.value?.next ?? null
   const tested = useStore(backtestStore, (s) => s.runs.length > 0) && name === own
   const close = (): void => uiStore.setState({ overlay: null })
+  // Enter right after the name: it is published once it is known what that replaces, if nothing is to be ticked.
+  const [waits, setWaits] = useState(false)
+  const looksUp = !busy && nameFault(name) === null && !known && !found.error
+  useEffect(() => {
+    if (!waits || looksUp) return
+    setWaits(false)
+    void publish()
+  }, [waits, looksUp])
   const publish = async (): Promise<void> => {
+    if (looksUp) setWaits(true)
     if (why !== null) return
     setBusy(true)
     setProblems(null)
@@ -118,7 +127,7 @@ export default function PublishDialog(): ReactElement {
               value={typed}
               data-testid="publish-name"
               placeholder="For example: orders"
-              onChange={(event) => setTyped(event.target.value)}
+              onChange={(event) => (setWaits(false), setTyped(event.target.value))}
               spellCheck={false}
               maxLength={200}
             />

@@ -1,6 +1,6 @@
 // What a run needs attention for, above the canvas: its error with the way to it, and what it waits for, to be answered here.
 
-import { useEffect, useRef, useState, type ReactElement } from 'react'
+import { useEffect, useRef, useState, type ReactElement, type ReactNode } from 'react'
 import { useShallow } from 'zustand/react/shallow'
 import { useStore } from 'zustand'
 import { keyText } from '../../keys'
@@ -60,7 +60,7 @@ export function RunNotices({ editing = false }: { editing?: boolean }): ReactEle
     <section className="runnotes" aria-label="Needs attention">
       <HeldUpNote />
       {failing && message ? (
-        <div className="runnote" data-tone="err" role="alert" data-testid="run-error">
+        <Failure>
           <Icon name="failed" />
           <p className="runnote__text">
             <b>
@@ -89,7 +89,7 @@ export function RunNotices({ editing = false }: { editing?: boolean }): ReactEle
               {editing ? 'Show' : 'Jump to first error'}
             </Button>
           ) : null}
-        </div>
+        </Failure>
       ) : null}
       {shown.map((wait) => (
         <WaitNote
@@ -156,6 +156,16 @@ function HeldUpNote(): ReactElement | null {
       <p className="runnote__text" title={dateTime(since)}>
         Worker stopped responding, {roughly(now - since)} ago. Another one will continue.
       </p>
+    </div>
+  )
+}
+
+/** It goes when the run is continued, with the button that did that. */
+function Failure({ children }: { children: ReactNode }): ReactElement {
+  useEffect(() => keepFocus, [])
+  return (
+    <div className="runnote" data-tone="err" role="alert" data-testid="run-error">
+      {children}
     </div>
   )
 }
