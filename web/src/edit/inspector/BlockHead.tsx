@@ -57,7 +57,7 @@ export function BlockHead({
             }
           />
         )}
-        <Button kind="bare" icon="edit" iconOnly keys="Enter" data-testid="open-sheet" onClick={() => openSheet(id)}>
+        <Button kind="bare" icon="expand" iconOnly keys="Enter" data-testid="open-sheet" onClick={() => openSheet(id)}>
           Open the sheet
         </Button>
         {hasRun ? <Status status={node ? shownStatus(node) : statusAt(view, doc, id, iter)} /> : null}
