@@ -145,12 +145,13 @@ export function runCommand(id: KeyId, mode: CanvasMode, event?: KeyboardEvent): 
   return handler ? handler(mode, event) !== false : false
 }
 
-export function addHere(): void {
+/** `beside`: where the list of blocks stands, if not beside what is selected. */
+export function addHere(beside?: { x: number; y: number }): void {
   const pointer = pointerOnScreen()
   const from = fromSelection()
   openPicker({
     mode: 'add',
-    screen: from ? pickerPlace() : hereOnScreen(),
+    screen: beside ?? (from ? pickerPlace() : hereOnScreen()),
     ...(from ? { from } : pointer ? { at: herePoint() } : {}),
   })
 }

@@ -289,7 +289,14 @@ function FirstSteps(): ReactElement | null {
   if (!few || readonly) return null
   return (
     <div className="editor__start">
-      <Button icon="plus" keys={keyText('add')} onClick={addHere}>
+      <Button
+        icon="plus"
+        keys={keyText('add')}
+        onClick={(event) => {
+          const { right, top } = event.currentTarget.parentElement!.getBoundingClientRect()
+          addHere({ x: right + 12, y: top })
+        }}
+      >
         Add a block
       </Button>
       <p>What happens first? It follows the block above.</p>
