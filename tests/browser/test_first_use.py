@@ -70,3 +70,73 @@ def test_run_and_cancel_are_within_reach_on_a_phone(contexts: Contexts, editor: 
         expect(phone.get_by_test_id(name)).to_be_visible()
         box = box_of(phone.get_by_test_id(name))
         assert box["x"] >= 0 and box["x"] + box["width"] <= 390, (name, box)
+
+
+def test_what_was_meant_is_one_click_away_and_leaves_the_caret_in_the_text(editor: Editor) -> None:
+    note = {"type": "set", "name": "Note", "at": [288, 0], "params": {"value": "x"}}
+    reply = {"type": "set", "name": "Reply", "at": [576, 0], "params": {"value": "x"}}
+    editor.open(document({"note": note, "reply": reply}, [("start", "note"), ("note", "reply")]))
+    editor.select("reply")
+    editor.at("field-value").fill("It says <Notee.text> there")
+    editor.is_saved()
+    editor.at("field-value").blur()
+    form = editor.page.get_by_label("Inspector", exact=True)
+    expect(form.get_by_text("No block has the name")).to_be_visible()
+    expect(form.get_by_text("Did you mean").locator("visible=true")).to_have_count(1)
+    form.get_by_role("button", name="<Note.text>").click()
+    editor.page.keyboard.type("!")
+    expect(editor.at("field-value")).to_have_value("It says <Note.text>! there")
+
+
+def test_nothing_in_the_bars_moves_while_the_draft_is_saved_and_checked(editor: Editor) -> None:
+    page = editor.page
+    page.set_viewport_size({"width": 1024, "height": 768})
+    editor.open(
+        document({"a": {"type": "set", "name": "A", "at": [288, 0], "params": {"value": "x"}}}, [("start", "a")])
+    )
+    page.evaluate(WATCH_PLACES)
+    editor.select("a")
+    expect(page.get_by_role("button", name="Open the drawer")).to_be_visible()
+    editor.at("field-value").fill("Read <Notthere.text> now")
+    expect(page.get_by_text("Editing")).to_be_visible()
+    editor.is_saved()
+    editor.at("field-value").fill("Nothing is read")
+    editor.is_saved()
+    assert page.evaluate("window.moved") == []
+
+
+# The left edges of the tabs of both bars, in each frame.
+WATCH_PLACES = """() => {
+  const places = () => [...document.querySelectorAll('.bar__tabs a, .drawer__tab')]
+    .map((it) => Math.round(it.getBoundingClientRect().left)).join(' ')
+  const first = places()
+  window.moved = []
+  const look = () => {
+    const now = places()
+    if (now !== first) window.moved.push(`${first} -> ${now}`)
+    requestAnimationFrame(look)
+  }
+  look()
+}"""
+
+
+def test_a_failure_says_what_to_do_and_the_view_keeps_its_zoom(editor: Editor) -> None:
+    blocks = {
+        name: {"type": "set", "name": name, "at": [576 + 288 * i, 0], "params": {"value": "x"}}
+        for i, name in enumerate(("A", "B"))
+    }
+    call = {"type": "http", "name": "Call", "at": [288, 0], "params": {"url": "http://127.0.0.1:1/a/rather/long/path"}}
+    edges = [("start", "call"), ("call", "A"), ("A", "B")]
+    editor.open(document({"call": call, **blocks}, edges))
+    editor.page.set_viewport_size({"width": 1024, "height": 768})
+    editor.select("B")
+    editor.run()
+    note = editor.page.get_by_role("alert").filter(has_text="Call failed")
+    expect(note).to_contain_text("WEFT_ALLOW_PRIVATE=127.0.0.1:1")
+    text = note.get_by_text("Call failed").locator("xpath=..")
+    assert text.evaluate("(it) => it.scrollHeight <= it.clientHeight"), "it is cut"
+    zoom = editor.page.locator(".zoom__text").inner_text()
+    note.get_by_role("button", name="Show").click()
+    expect(editor.page.get_by_label("Name of the block")).to_have_value("Call")
+    editor.page.wait_for_timeout(600)  # the drawer opens and the view moves
+    expect(editor.page.locator(".zoom__text")).to_have_text(zoom)

@@ -131,7 +131,7 @@ def test_a_refusal_leads_to_its_field_and_the_keyboard_comes_back(editor: Editor
     editor.is_saved()
     publish.click()
     dialog.get_by_role("button", name="Publish").click()
-    expect(page.get_by_text("Published version 1 of nightly.")).to_be_visible()
+    expect(page.get_by_text("Published version 1 of nightly.").first).to_be_visible()
 
     second = document({**blocks, "b": block("set", 320, value="two")}, [("start", "b")])
     del second["blocks"]["night"]

@@ -85,6 +85,7 @@ class Newcomer:
             at = box_of(self.card(after).get_by_text(row, exact=True)) if row else card
             y = at["y"] + (at["height"] / 2 if row else 32)
             self.page.mouse.click(card["x"] + card["width"], y)
+        expect(self.page.get_by_role("combobox", name="Block types")).to_be_focused()
         self.page.keyboard.type(kind)
         self.page.keyboard.press("Enter")
 
@@ -108,7 +109,14 @@ def test_a_workflow_is_built_run_and_fixed(servers: Servers, contexts: Contexts)
         server = servers(WEFT_ALLOW_PRIVATE=place)
         page = contexts(server.url).page()
         user = Newcomer(page)
-        # Build: an order is asked for, a condition, two ends.
+        # Build: an order is asked for, a condition, two ends. What weft calls it is replaced.
+        page.get_by_label("Name of the workflow").first.click()
+        page.keyboard.type("Large orders")
+        page.keyboard.press("Enter")
+        expect(page.get_by_label("Name of the workflow").first).to_have_value("Large orders")
+        user.press("Add a block /")
+        assert not overlap(box_of(page.get_by_role("dialog", name="Add a block")), box_of(user.card("Start")))
+        page.keyboard.press("Escape")
         user.add("http")
         user.card("Start").click()
         user.press("Add field")
@@ -119,11 +127,21 @@ def test_a_workflow_is_built_run_and_fixed(servers: Servers, contexts: Contexts)
         page.keyboard.press("ArrowRight")
         page.get_by_role("option", name="Start.order").click()
         user.add("if", after="HTTP request")
-        page.get_by_placeholder("Type < to choose a value").click()
-        page.keyboard.type("<HTTP request.body.total>")
+        rule = page.get_by_placeholder("Type < to choose a value")
+        add = page.get_by_role("button", name="Add rule")
+        before = box_of(add)
+        rule.click()
+        page.keyboard.type("<")
+        page.get_by_role("option", name="HTTP request").click()
+        page.keyboard.type(".")
+        page.get_by_role("option", name="HTTP request.body").click()
+        page.keyboard.type(".total>")  # what comes back is not known before the first run
+        expect(page.get_by_label("Value of Expression of Yes", exact=True)).to_have_value("<HTTP request.body.total>")
+        assert box_of(add) == before
         page.get_by_role("combobox").filter(has_text="equals").first.select_option(label="is greater than")
         page.get_by_placeholder("Value", exact=True).click()
         page.keyboard.type("500")
+        expect(user.card("Condition")).to_contain_text("If HTTP request.body.total > 500")
         user.add("end", after="Condition", row="Yes")
         user.fill("Body", "A large order of <HTTP request.body.customer>")
         user.add("end", after="Condition", row="Else")
@@ -144,16 +162,17 @@ def test_a_workflow_is_built_run_and_fixed(servers: Servers, contexts: Contexts)
         note.get_by_role("button", name="Show").click()
         expect(page.get_by_label("Inspector", exact=True)).to_contain_text("answered 404 Not Found: no such order.")
         user.fill("URL", f"http://{place}/orders/7")
-        before = len(asked)
+        calls = len(asked)
         note.get_by_role("button", name="Continue").click()
         dialog = page.get_by_role("dialog")
         expect(dialog.get_by_text("Continue with the draft")).to_be_visible()
         expect(dialog.get_by_test_id("fates")).to_contain_text("KeptStart")
-        dialog.get_by_role("button", name="Continue").click()
+        page.keyboard.press("Enter")
+        expect(page.get_by_role("region", name="Canvas")).to_be_focused()
         page.get_by_role("button", name="Succeeded").click()
         expect(page.get_by_label("Last run")).to_contain_text("A small order of Ada")
         expect(page.get_by_role("treeitem").filter(has_text="Start")).to_contain_text("Restored")
-        assert asked[before:] == ["GET /orders/7"]
+        assert asked[calls:] == ["GET /orders/7"]
         expect(note).to_have_count(0)
 
 
@@ -167,6 +186,12 @@ def test_a_question_is_answered_on_a_phone_and_a_second_approver_sees_it(servers
     user.press("Run")
     expect(page.get_by_text("Approval is waiting for approval")).to_be_visible()
     link = user.copied("Copy link")
+    # Messages lie in the corner of the canvas; this one may be gone by now.
+    corner = page.locator(".toasts").evaluate("(it) => it.getBoundingClientRect().toJSON()")
+    canvas = box_of(page.get_by_role("region", name="Canvas"))
+    assert canvas["x"] + canvas["width"] - 24 < corner["right"] < canvas["x"] + canvas["width"]
+    assert canvas["y"] + canvas["height"] - 24 < corner["bottom"] < canvas["y"] + canvas["height"]
+    expect(page.get_by_test_id("chip")).to_have_text("Waiting")
     # From the inbox of a phone.
     inbox = contexts(server.url, **PHONE).page()
     inbox.goto("/")
@@ -217,6 +242,7 @@ def test_an_agent_calls_two_tools_and_asks_before_the_second(
         user.press("Answer")
         page.get_by_role("dialog").get_by_role("button", name="Approve").click()
         expect(page.get_by_role("button", name="Succeeded")).to_be_visible()
+        expect(page.get_by_role("region", name="Canvas")).to_be_focused()
         assert asked == ["GET /orders/17", "POST /pay"]
         expect(agent).to_contain_text("The tool answered")
 
@@ -226,6 +252,7 @@ def test_a_webhook_is_tried_published_and_called(servers: Servers, contexts: Con
     page = contexts(server.url, permissions=["clipboard-read", "clipboard-write"]).page()
     user = Newcomer(page)
     page.get_by_role("button", name="Triggers").click()
+    expect(page.get_by_role("button", name="Chat page")).to_be_focused()
     page.get_by_role("button", name="Webhook").click()
     expect(user.card("Start")).to_have_count(0)  # nothing was done with it yet
     user.add("set", after="Webhook")
@@ -234,14 +261,19 @@ def test_a_webhook_is_tried_published_and_called(servers: Servers, contexts: Con
     # A test event, before it is published.
     user.press("Try it before publishing")
     user.press("Listen for a test event")
+    expect(page.get_by_role("button", name="Copy URL")).to_be_focused()
+    expect(page.get_by_role("button", name="Send event")).to_be_in_viewport()
     sent(user.copied("Copy as curl"))
     expect(page.get_by_role("button", name="Succeeded")).to_be_visible()
     expect(page.get_by_label("Try the draft")).to_contain_text("world")
     # Published, and a real event.
     user.press("Publish")
-    page.get_by_role("dialog").get_by_label("Name of the workflow").fill("order hook")
-    page.get_by_role("dialog").get_by_role("button", name="Publish").click()
+    dialog = page.get_by_role("dialog", name="Publish")
+    expect(dialog.get_by_label("Name of the workflow")).to_be_focused()
+    page.keyboard.type("order hook")
+    page.keyboard.press("Enter")
     expect(page.get_by_text("Published version 1 of order hook.").first).to_be_visible()
+    expect(page.get_by_role("button", name="Publish")).to_be_focused()
     page.get_by_role("button", name="Close").first.click()
     run = sent(user.copied("Copy as curl"))
     arrived = page.get_by_role("status").filter(has_text="A new run of version 1: succeeded")
@@ -250,6 +282,15 @@ def test_a_webhook_is_tried_published_and_called(servers: Servers, contexts: Con
     last = page.get_by_label("Last run")
     expect(last.get_by_role("link", name="Open")).to_have_attribute("href", f"/runs/{run}")
     expect(last).to_contain_text("Hello world")
+
+
+def overlap(a: dict[str, float], b: dict[str, float]) -> bool:
+    return (
+        a["x"] < b["x"] + b["width"]
+        and b["x"] < a["x"] + a["width"]
+        and a["y"] < b["y"] + b["height"]
+        and b["y"] < a["y"] + a["height"]
+    )
 
 
 def sent(command: str) -> str:
