@@ -112,13 +112,13 @@ def test_the_block_runs_alone_with_recorded_then_with_edited_input(editor: Edito
     open_sheet(editor, "reserve")
     editor.at("run-step").click()
     step = editor.at("take-Step 1")
-    expect(step).to_contain_text("succeeded")
+    expect(step).to_contain_text("Succeeded")
     expect(editor.at("difference")).to_contain_text("No difference")
     editor.at("input-edited").click()
     expect(editor.at("input-text")).to_contain_text('"total": 284.5')
     editor.at("input-text").fill('{"sum": {"total": 1}}')
     editor.at("run-step").click()
-    expect(editor.at("take-Step 2")).to_contain_text("succeeded")
+    expect(editor.at("take-Step 2")).to_contain_text("Succeeded")
     lines = editor.at("difference").locator("[data-mark='-'], [data-mark='+']")
     expect(lines.filter(has_text="284.5")).to_have_attribute("data-mark", "-")
     expect(lines.filter(has_text="total1")).to_have_attribute("data-mark", "+")
@@ -138,7 +138,7 @@ def test_an_iteration_runs_alone_with_its_own_item(editor: Editor) -> None:
     editor.page.get_by_role("button", name="Previous iteration").last.click()
     expect(editor.at("sheet-iter-each")).to_have_text("Order line 2 of 3")
     editor.at("run-step").click()
-    expect(editor.at("take-Step 1")).to_contain_text("succeeded")
+    expect(editor.at("take-Step 1")).to_contain_text("Succeeded")
     (step,) = [each for each in editor.api.get("/api/runs", draft=editor.draft_id)["runs"] if "/" in each["workflow"]]
     assert editor.api.get(f"/api/runs/{step['id']}")["output"] == {"sku": "LN-03"}
 
