@@ -17,7 +17,7 @@ const EVERY_MS = 2000
 /** The maximum by which the estimate of the server's clock is ahead of it. */
 const CLOCK_MS = 1500
 
-export function Arrived(): ReactElement | null {
+export default function Arrived(): ReactElement | null {
   const workflow = useStore(docStore, (s) => s.baseName)
   const shown = useStore(runStore, (s) => s.id)
   const shownAt = useStore(runStore, (s) => s.meta?.created_at_ms ?? null)

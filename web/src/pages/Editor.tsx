@@ -23,12 +23,12 @@ import { EmptyState } from '../ui/EmptyState'
 import { Splitter } from '../ui/Splitter'
 import { useReadOnly } from '../ui/rights'
 import { useWidthBelow } from '../ui/useWidthBelow'
-import { Arrived } from './Arrived'
 import { Boundary } from './Boundary'
 import './editor.css'
 
 const JsonView = lazy(() => import('../forms/json/JsonView'))
 const OutlineView = lazy(() => import('../edit/outline/OutlineView'))
+const Arrived = lazy(() => import('./Arrived'))
 const RunNotices = lazy(() => import('./run/RunNotices').then((m) => ({ default: m.RunNotices })))
 const Playground = lazy(() => import('../edit/playground/Playground'))
 const RunDialog = lazy(() => import('../watch/run/RunDialog'))
@@ -220,7 +220,9 @@ function Panels(): ReactElement {
         <FirstSteps />
         <div className="overcanvas">
           <Notices />
-          <Arrived />
+          <Suspense fallback={null}>
+            <Arrived />
+          </Suspense>
           <Attention />
         </div>
       </div>
