@@ -80,10 +80,6 @@ def _is_flag(value: Any) -> bool:
     return isinstance(value, bool)
 
 
-def _is_list(value: Any) -> bool:
-    return isinstance(value, list)
-
-
 def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
@@ -131,7 +127,7 @@ _RULES: Final[dict[str, _Rule]] = {
     **dict.fromkeys(("deprecated", "readOnly", "uniqueItems", "writeOnly"), (_is_flag, "true or false")),
     **dict.fromkeys(("$anchor", "$dynamicAnchor", "$recursiveAnchor"), _NAME),
     **dict.fromkeys(("$dynamicRef", "$ref"), _HERE),
-    **dict.fromkeys(("enum", "examples"), (_is_list, "a list")),
+    **dict.fromkeys(("enum", "examples"), (lambda v: isinstance(v, list), "a list")),
     "$id": (lambda v: isinstance(v, str) and _ID.fullmatch(v) is not None, "an address without a fragment"),
     "$vocabulary": (lambda v: isinstance(v, dict) and all(map(_is_flag, v.values())), "an object of flags"),
     "dependentRequired": (

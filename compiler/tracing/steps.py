@@ -55,7 +55,8 @@ class Step(Generic[P, R]):
         self.after: tuple[Any, ...] = ()
         try:
             self.signature: Signature = signature_of(function)
-            self.result_schema = _result_schema(self.signature)
+            returns = self.signature.returns
+            self.result_schema = {} if returns in (None, Any) else schema_of(returns)
         except (SignatureUnusable, TypeUnknown) as error:
             hint = "Use dataclasses, msgspec Structs, TypedDicts, models of pydantic or plain types."
             raise TraceError(f"{error}. {hint}", _defined(function)) from None
@@ -195,10 +196,6 @@ def module_of(function: Callable[..., Any]) -> str:
         file = getattr(sys.modules.get("__main__"), "__file__", None)
         return PurePath(file).stem if file else "main"
     return module
-
-
-def _result_schema(signature: Signature) -> dict[str, Any]:
-    return {} if signature.returns in (None, Any) else schema_of(signature.returns)
 
 
 def _is_traced(value: Any) -> bool:

@@ -113,7 +113,7 @@ def _print_views(views: list[View], form: str) -> None:
 
 
 def _print_table(found: Query) -> None:
-    rows = [[_cut(plain(_cell(value))) for value in row] for row in found]
+    rows = [[_cell(value) for value in row] for row in found]
     widths = [max(len(line[n]) for line in [list(found.columns), *rows]) for n in range(len(found.columns))]
     room = shutil.get_terminal_size((160, 24)).columns if sys.stdout.isatty() else None
     for line in [list(found.columns), ["-" * width for width in widths], *rows]:
@@ -134,10 +134,7 @@ def _print_json(found: Query) -> None:
 
 
 def _cell(value: Any) -> str:
-    return "" if value is None else str(value)
-
-
-def _cut(text: str) -> str:
+    text = "" if value is None else plain(str(value))
     return text if len(text) <= CELL_CHARS_MAX else text[: CELL_CHARS_MAX - 1] + "…"
 
 

@@ -51,7 +51,7 @@ class Server:
             call.method,
             call.url,
             content=content,
-            params={name: _text(value) for name, value in call.params.items()},
+            params={name: int(value) if isinstance(value, bool) else value for name, value in call.params.items()},
             headers=headers,
             timeout=httpx.Timeout(ANSWER_S + call.wait_s, connect=CONNECT_S),
         )
@@ -111,7 +111,3 @@ class Pauses:
         self._left_s -= pause_s
         self._next_s = min(self._next_s * 2, PAUSE_MAX_S)
         return pause_s
-
-
-def _text(value: Any) -> Any:
-    return int(value) if isinstance(value, bool) else value

@@ -110,7 +110,8 @@ def _operation(spec: RouteSpec, schema_of: dict[int, Any], locked: bool) -> dict
         if name not in described
     ]
     parameters += [_parameter(param) for param in spec.params]
-    parameters += [_query_parameter(parameter) for parameter in _queried(spec)]
+    if spec.query is not None:
+        parameters += [_query_parameter(parameter) for parameter in parameters_of(spec.query)]
     if parameters:
         operation["parameters"] = parameters
     if spec.body is not None:
@@ -204,10 +205,6 @@ def _query_parameter(parameter: Parameter) -> dict[str, Any]:
     if not parameter.required:
         described["allowEmptyValue"] = True  # which counts as absent
     return described
-
-
-def _queried(spec: RouteSpec) -> tuple[Parameter, ...]:
-    return () if spec.query is None else parameters_of(spec.query)
 
 
 def _schema(answer: Any, schema_of: dict[int, Any]) -> Any:

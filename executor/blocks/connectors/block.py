@@ -7,7 +7,6 @@ those of that block.
 from __future__ import annotations
 
 import asyncio
-import base64
 import hashlib
 import re
 import uuid
@@ -23,7 +22,7 @@ from executor.blocks.connectors.document import Auth, Check, Connector, Operatio
 from executor.blocks.connectors.pages import ITEMS_MAX, PAGES_MAX, after, at, items_of
 from executor.blocks.connectors.signature import query_text, signed
 from executor.blocks.connectors.template import filled, filled_path
-from executor.blocks.http.binding import derived, opened
+from executor.blocks.http.binding import basic, derived, opened
 from executor.blocks.types import http
 from executor.blocks.types.connected import CONNECTION
 from executor.blocks.types.params import invalid, text
@@ -241,17 +240,13 @@ def _sign(auth: Auth, credential: str, headers: dict[str, Any], query: dict[str,
         case "bearer":
             headers["Authorization"] = f"Bearer {credential}"
         case "basic":
-            headers["Authorization"] = derived(credential, _basic)
+            headers["Authorization"] = derived(credential, basic)
         case "header":
             headers[auth.name] = auth.prefix + credential
         case "query":
             query[auth.name] = credential
         case "path" | "aws" | "none":
             pass
-
-
-def _basic(credential: str) -> str:
-    return "Basic " + base64.b64encode(credential.encode()).decode()
 
 
 def _in_path(credential: str) -> str:

@@ -8,6 +8,7 @@ the parts count, before anything was encoded, and those that are found in the re
 
 from __future__ import annotations
 
+import base64
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -139,6 +140,11 @@ def derived(text: str, make: Callable[[str], str]) -> str:
         if any(_is_of(name, each, handle) for handle in found):
             each.made[made] = value
     return made
+
+
+def basic(pair: str) -> str:
+    """Return the header of `name:password`."""
+    return f"Basic {base64.b64encode(pair.encode()).decode()}"
 
 
 def without_secrets(text: str) -> str:

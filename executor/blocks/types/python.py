@@ -113,7 +113,7 @@ class Python:
             except BlockError as error:
                 log_raised(name, f"run {ctx.run_id}, block {ctx.key}", error)
                 raise
-        outcome: Callable[[Any], Done] = Done if step is None else _written
+        outcome: Callable[[Any], Done] = Done if step is None else lambda returned: Done(write(returned))
         return await call_function(ctx, name, function, keywords, outcome, function)
 
     def _output_of(self, params: Params) -> dict[str, Any] | None:
@@ -159,10 +159,6 @@ def _converted(step: Step[Any, Any], arguments: dict[str, Any], runner: str) -> 
 
 def _shown_of(step: Step[Any, Any]) -> str:
     return _shown(inspect.signature(step.function))
-
-
-def _written(returned: Any) -> Done:
-    return Done(write(returned))
 
 
 def python_blocks(named: Iterable[str]) -> list[Block]:

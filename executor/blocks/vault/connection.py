@@ -5,7 +5,6 @@ Processes compare the version of the row before they write: of two changes of th
 
 from __future__ import annotations
 
-import base64
 import re
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
@@ -15,7 +14,7 @@ from urllib.parse import quote
 import msgspec
 from msgspec import Struct
 
-from executor.blocks.http.binding import Opened, Redact, Rules, bound_to, derived
+from executor.blocks.http.binding import Opened, Redact, Rules, basic, bound_to, derived
 from executor.blocks.http.handles import written_as
 from executor.blocks.http.parts import SIGN_IN
 from executor.blocks.vault.sealing import Keys
@@ -150,14 +149,10 @@ class Credential(Struct, frozen=True):
         for name in [name for name in headers if name.lower() == self.name.lower()]:
             del headers[name]
         if self.kind == "basic":
-            headers[self.name] = derived(f"{self.username}:{self.value}", _basic)
+            headers[self.name] = derived(f"{self.username}:{self.value}", basic)
         else:
             headers[self.name] = self.prefix + self.value
         return url
-
-
-def _basic(both: str) -> str:
-    return f"Basic {base64.b64encode(both.encode()).decode()}"
 
 
 def is_connection(row: SecretRow) -> bool:

@@ -17,6 +17,7 @@ import msgspec
 import orjson
 from msgspec import Struct
 
+from executor.blocks.http.binding import basic
 from executor.blocks.http.client import GuardedClient
 from executor.blocks.vault.connection import Connection, Provider, Tokens
 from executor.errors import BlockError
@@ -109,8 +110,8 @@ async def _ask(http: GuardedClient, connection: Connection, form: dict[str, str]
     assert provider is not None
     headers = {"Content-Type": "application/x-www-form-urlencoded", "Accept": "application/json"}
     if provider.client_auth == "header" and connection.secret:
-        both = f"{quote(provider.client_id, safe='')}:{quote(connection.secret, safe='')}"
-        headers["Authorization"] = f"Basic {base64.b64encode(both.encode()).decode()}"
+        pair = f"{quote(provider.client_id, safe='')}:{quote(connection.secret, safe='')}"
+        headers["Authorization"] = basic(pair)
     else:
         form = {**form, "client_id": provider.client_id}
         if connection.secret:

@@ -102,10 +102,10 @@ def refuse_others(db: sqlite3.Connection, path: str) -> None:
     )
 
 
-def refuse_newer(found: int, newest: int) -> None:
+def refuse_newer(found: int, newest: int, what: str = "the database") -> None:
     if found > newest:
         raise SchemaTooNew(
-            f"the database has schema {found}, but this weft supports schemas up to {newest}",
+            f"{what} has schema {found}, but this weft supports schemas up to {newest}",
             hint="use the weft version that wrote it, or a newer one",
         )
 

@@ -18,7 +18,6 @@ import orjson
 from msgspec import Struct
 from msgspec.structs import replace
 
-from compiler.catalog import BlockSpec
 from compiler.keys import NodeKey
 from compiler.plan import Node, Plan, Retry
 from executor.kernel.core import commands as c
@@ -198,7 +197,7 @@ class Play:
                 PaidAttempt(self._launcher.host, key, attempt, was, self._budget, self._played.used), was, input
             )
         spec = self._parts.registry.handler(node.type).spec
-        is_outside = _reaches_out(spec)
+        is_outside = spec.effect != "none" or spec.type in _SAVES
         if is_outside or (spec.pauses and spec.type != "wait"):
             params = orjson.loads(input)[1]
             is_answered = not is_outside and was is not None and was.ended is not None
@@ -253,7 +252,3 @@ class Play:
             payload = Payload(encode(output), assigned(own.node, output))
             return Result(f.NodeDone(now_ms, own.key, own.number), payload)
         return result
-
-
-def _reaches_out(spec: BlockSpec) -> bool:
-    return spec.effect != "none" or spec.type in _SAVES

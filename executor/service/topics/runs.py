@@ -159,7 +159,7 @@ class Runs(Topic):
             plan = await load_plan(self._store, watched.ended.plan_hash)
             view = run_view.of_ended(plan, watched.ended, watched.records)
             return await self._with_usage(view) if watched.has_usage else view
-        return await self._view_now(stored.id, row)
+        return await self.view(stored.id, row)
 
     async def _over(
         self, run: str, stored: RunRow | None, left: asyncio.Future[None], watched: AwaitedRun
@@ -225,12 +225,9 @@ class Runs(Topic):
 
     # --- one run ---
 
-    async def view(self, run: str) -> RunView:
-        """Return the run as it is now. All data of a waiting run is of one time, so it shows if the run continues
-        without a person or a signal. Raises NotFound."""
-        return await self._view_now(run)
-
-    async def _view_now(self, run: str, row: RunRow | None = None) -> RunView:
+    async def view(self, run: str, row: RunRow | None = None) -> RunView:
+        """Return the run as it is now (or at `row`, if that is known). All data of a waiting run is of one time, so it
+        shows if the run continues without a person or a signal. Raises NotFound."""
         async with existing_run(self._store, run, row) as row:
             for _ in range(SAME_MOMENT_TRIES):
                 view = await self._view(row)
@@ -294,7 +291,7 @@ class Runs(Topic):
         with suppress(TimeoutError):
             async with asyncio.timeout(timeout_s):
                 row = await self._ended(run, asleep)
-        return await self._view_now(run, row if row is not None and row.status in TERMINAL else None)
+        return await self.view(run, row if row is not None and row.status in TERMINAL else None)
 
     async def _asleep(self, row: RunRow, until_ms: int) -> bool:
         """Return True if the run does nothing until then: it has no timer or retry due by then, no answer in the inbox,

@@ -22,8 +22,8 @@ from typing import Final
 
 from msgspec import Struct
 
-from executor.errors import BackupUnusable, Conflict, DatabaseUnavailable, ForeignDatabase, SchemaTooNew
-from executor.kernel.store.migrate import packaged_migrations, refuse_others, version_of
+from executor.errors import BackupUnusable, Conflict, DatabaseUnavailable, ForeignDatabase
+from executor.kernel.store.migrate import packaged_migrations, refuse_newer, refuse_others, version_of
 from executor.kernel.store.sqlite.connection import check_log
 from executor.kernel.store.sqlite.reading import open_read_only
 
@@ -75,12 +75,7 @@ def inspect(path: Path) -> Backup:
                 raise BackupUnusable(f"the file {path} is damaged: {lines[0]}", hint="use another backup")
             refuse_others(db, str(path))
             schema = version_of(db)
-            newest = packaged_migrations()[-1].number
-            if schema > newest:
-                raise SchemaTooNew(
-                    f"the file {path} has schema {schema}, but this weft supports schemas up to {newest}",
-                    hint="use the weft version that wrote it, or a newer one",
-                )
+            refuse_newer(schema, packaged_migrations()[-1].number, f"the file {path}")
             ended = "status IN ('succeeded', 'failed', 'cancelled')"
             query = f"SELECT count(*), count(*) FILTER (WHERE NOT {ended}) FROM runs"  # noqa: S608 - constants
             runs, still_open = db.execute(query).fetchone()
@@ -225,7 +220,7 @@ class Draft:
         clear_away(target.parent)
         while True:
             self.path = target.with_name(f"{target.name}.{secrets.token_hex(8)}.part")
-            owner = _owner_of(self.path)
+            owner = self.path.with_name(self.path.name + OWNER)
             self._owner = os.open(owner, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600)
             if _is_free(self._owner, owner):
                 break
@@ -281,10 +276,6 @@ def _is_free(descriptor: int, path: Path) -> bool:
         return os.path.samestat(os.fstat(descriptor), path.stat())
     except FileNotFoundError:
         return False
-
-
-def _owner_of(draft: Path) -> Path:
-    return draft.with_name(draft.name + OWNER)
 
 
 def _remove(draft: Path) -> None:

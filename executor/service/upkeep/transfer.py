@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
-from executor.errors import Conflict, SchemaTooNew, SchemaUnreleased, StoreError
+from executor.errors import Conflict, SchemaUnreleased, StoreError
 from executor.kernel.store.batches import BATCH, JOURNAL, records_of
-from executor.kernel.store.migrate import migrate, packaged_migrations
+from executor.kernel.store.migrate import migrate, packaged_migrations, refuse_newer
 from executor.kernel.store.reading import Reading
 from executor.kernel.store.run_rows import Record
 from executor.kernel.store.sqlite.connection import Database, check_log, plain_connect, sync_directory
@@ -88,8 +88,7 @@ def _is_unreleased(source: Reading) -> bool:
                 hint="`weft migrate-store` of the version that wrote it, to PostgreSQL, makes batches of them",
             ) from None
         return True
-    if found > newest:
-        raise SchemaTooNew(f"the source has schema {found}, but this weft supports schemas up to {newest}")
+    refuse_newer(found, newest, "the source")
     if found < newest:
         raise Conflict(
             f"the source has schema {found}, this weft has {newest}",
