@@ -4,16 +4,13 @@
 import {
   Background,
   BackgroundVariant,
-  getViewportForBounds,
   MiniMap,
   ReactFlow,
   ReactFlowProvider,
   SelectionMode,
   useReactFlow,
   useStore as useFlow,
-  type EdgeChange,
   type NodeChange,
-  type ReactFlowInstance,
 } from '@xyflow/react'
 import '@xyflow/react/dist/base.css'
 import { useStore } from 'zustand'
@@ -35,21 +32,16 @@ import { openPicker } from '../actions/picker'
 import { importFiles } from '../actions/files'
 import { collapsedStore, expandAround, shownDocument } from '../state/collapsed'
 import { docStore, specsStore } from '../state/doc'
-import { absoluteAt, indexOf, noteId, type Specs } from '../document/document'
+import { absoluteAt } from '../document/document'
 import { runStore } from '../state/live'
-import { openSheet, select, uiStore } from '../state/ui'
-import { addBlock, connect, dropBlocks, inPlaceStore } from '../actions/edit'
+import { openSheet, uiStore } from '../state/ui'
+import { dropBlocks } from '../actions/arrange'
+import { addBlock } from '../actions/edit'
+import { inPlaceStore } from '../actions/inPlace'
 import { BlockNode } from './BlockNode'
 import { CanvasMenu } from './CanvasMenu'
-import {
-  connectStore,
-  connectTo,
-  dragOver,
-  fallInto,
-  startConnecting,
-  stopConnecting,
-  targetAt,
-} from '../actions/connect'
+import { connectStore, dragOver, fallInto, startConnecting } from '../actions/connect'
+import { endConnecting, endReconnecting } from './connecting'
 import { ConnectionLine } from './ConnectionLine'
 import { ContainerNode } from './ContainerNode'
 import type { CanvasMode } from './commands'
@@ -64,12 +56,14 @@ import { ModeContext } from './mode'
 import { futuresStore } from '../state/futures'
 import { NoteNode } from './NoteNode'
 import { worstOf } from './paint'
-import { boundsOf } from '../geometry/fitting'
 import { GRID } from '../geometry/size'
-import { useFit, type Fit } from './useFit'
+import { pointOf, useFreely, type PointerLike } from './pointer'
+import { choose, chooseEdges, chooseNodes, forgetGone } from './selecting'
+import { useEye } from './useEye'
+import { useFit } from './useFit'
 import { ZoomControl } from './ZoomControl'
 import { useWays } from './useWays'
-import { focusNode, followStore, setEye, setPointer } from '../actions/view'
+import { focusNode, followStore, setPointer } from '../actions/view'
 
 /** React Flow is named with its licence (MIT) among the licences, not on every canvas. */
 const PLAIN = { hideAttribution: true }
@@ -422,148 +416,6 @@ function Hint(): ReactElement | null {
       {hint.text}
     </p>
   ) : null
-}
-
-function endConnecting(event: MouseEvent | TouchEvent, at: Point): void {
-  const { from, edge } = connectStore.getState()
-  if (!from || edge !== null) return
-  const { clientX: x, clientY: y } = pointOf(event)
-  const doc = shownDocument(docStore.getState().doc)
-  const specs = specsStore.getState().specs
-  const target = targetAt(doc, specs, at, from.source, from.handle)
-  if (target === from.source) return stopConnecting()
-  if (target !== null) return stopConnecting(connect(from.source, from.handle, target), { x, y })
-  stopConnecting()
-  openPicker({ mode: 'add', screen: { x, y }, at, from })
-}
-
-/** An end of an edge was dropped elsewhere. On empty space the edge stays as it was. */
-function endReconnecting(event: MouseEvent | TouchEvent, edge: FlowLine, at: Point): void {
-  const { from } = connectStore.getState()
-  const { clientX: x, clientY: y } = pointOf(event)
-  const doc = shownDocument(docStore.getState().doc)
-  const target = from && targetAt(doc, specsStore.getState().specs, at, from.source, from.handle)
-  if (!from || !target || target === edge.target) return stopConnecting()
-  stopConnecting(connect(from.source, from.handle, target, edge.id), { x, y })
-}
-
-function choose(id: string): void {
-  if (id.startsWith(NOTE_PREFIX)) select({ notes: [id.slice(NOTE_PREFIX.length)] })
-  else select({ blocks: [id] })
-}
-
-function chooseNodes(changes: readonly { id: string; selected: boolean }[]): void {
-  const { selection } = uiStore.getState()
-  const blocks = new Set(selection.blocks)
-  const notes = new Set(selection.notes)
-  for (const { id, selected } of changes) {
-    const [set, name] = id.startsWith(NOTE_PREFIX) ? [notes, id.slice(NOTE_PREFIX.length)] : [blocks, id]
-    if (selected) set.add(name)
-    else set.delete(name)
-  }
-  uiStore.setState({ selection: { ...selection, blocks: [...blocks], notes: [...notes] } })
-}
-
-function chooseEdges(changes: EdgeChange<FlowLine>[], boxing: boolean): void {
-  const { selection } = uiStore.getState()
-  const edges = new Set(selection.edges)
-  for (const change of changes) {
-    if (change.type !== 'select') continue
-    if (change.selected && !boxing) edges.add(change.id)
-    else edges.delete(change.id)
-  }
-  if (edges.size !== selection.edges.length || selection.edges.some((id) => !edges.has(id)))
-    uiStore.setState({ selection: { ...selection, edges: [...edges] } })
-}
-
-type PointerLike = MouseEvent | TouchEvent | React.MouseEvent
-
-/** Take out of the selection what the document no longer has. */
-function forgetGone(doc: Document): void {
-  const { selection } = uiStore.getState()
-  const notes = new Set((doc.notes ?? []).map(noteId))
-  const { edge } = indexOf(doc)
-  const next = {
-    blocks: selection.blocks.filter((id) => doc.blocks[id]),
-    edges: selection.edges.filter((id) => edge.has(id)),
-    notes: selection.notes.filter((id) => notes.has(id)),
-  }
-  const gone =
-    next.blocks.length !== selection.blocks.length ||
-    next.edges.length !== selection.edges.length ||
-    next.notes.length !== selection.notes.length
-  if (gone) uiStore.setState({ selection: next })
-}
-
-function pointOf(event: PointerLike): { clientX: number; clientY: number } {
-  return 'changedTouches' in event ? (event.changedTouches[0] ?? { clientX: 0, clientY: 0 }) : event
-}
-
-/** While Alt is held things are not snapped to the grid. */
-function useFreely(): boolean {
-  const [free, setFree] = useState(false)
-  useEffect(() => {
-    const onKey = (event: KeyboardEvent): void => setFree(event.altKey)
-    addEventListener('keydown', onKey)
-    addEventListener('keyup', onKey)
-    return () => {
-      removeEventListener('keydown', onKey)
-      removeEventListener('keyup', onKey)
-    }
-  }, [])
-  return free
-}
-
-function useEye(
-  flow: ReactFlowInstance<FlowNode, FlowLine>,
-  frame: React.RefObject<HTMLDivElement | null>,
-  all: Fit,
-  doc: Document,
-  specs: Specs,
-): void {
-  const shown = useRef({ doc, specs })
-  shown.current = { doc, specs }
-  useEffect(() => {
-    setEye({
-      toCanvas: (screen) => {
-        const { x, y } = flow.screenToFlowPosition(screen, { snapToGrid: false })
-        return [x, y]
-      },
-      zoom: () => flow.getZoom(),
-      zoomTo: (zoom, duration) => {
-        all.moved()
-        void flow.zoomTo(zoom, { duration })
-      },
-      fit: (ids, duration) => {
-        if (!ids) return all.all(duration)
-        all.moved()
-        const box = boundsOf(shown.current.doc, shown.current.specs, ids)
-        const room = frame.current?.getBoundingClientRect()
-        if (!box || !room) return
-        const to = getViewportForBounds(box, room.width, room.height, ZOOM_MIN, 1, 0.12)
-        void flow.setViewport(to, { duration })
-      },
-      center: (at, zoom, duration) => {
-        all.moved()
-        // The smooth way zooms out and in again, and a move that comes in between would keep that zoom.
-        void flow.setCenter(at[0], at[1], { zoom, duration, interpolate: 'linear' })
-      },
-      box: () => frame.current?.getBoundingClientRect() ?? new DOMRect(),
-    })
-    const onMove = (event: PointerEvent): void => {
-      if (!connectStore.getState().from) return
-      const { x, y } = flow.screenToFlowPosition({ x: event.clientX, y: event.clientY }, { snapToGrid: false })
-      connectTo(shownDocument(docStore.getState().doc), specsStore.getState().specs, [x, y], {
-        x: event.clientX,
-        y: event.clientY,
-      })
-    }
-    addEventListener('pointermove', onMove, true)
-    return () => {
-      removeEventListener('pointermove', onMove, true)
-      setEye(null)
-    }
-  }, [flow, frame, all])
 }
 
 export { Canvas }

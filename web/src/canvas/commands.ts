@@ -14,21 +14,11 @@ import { rerunStore } from '../actions/start'
 import { goToFirstError } from '../actions/jump'
 import { announce } from '../a11y'
 import { toast } from '../ui/Toast'
-import {
-  addNote,
-  copySelection,
-  deleteSelection,
-  duplicate,
-  fromSelection,
-  inPlaceStore,
-  lastCopied,
-  nudge,
-  pasteText,
-  redoStep,
-  tidy,
-  toggleEnabled,
-  undoStep,
-} from '../actions/edit'
+import { nudge, tidy } from '../actions/arrange'
+import { copySelection, duplicate, lastCopied, pasteText } from '../actions/clipboard'
+import { addNote, deleteSelection, fromSelection, toggleEnabled } from '../actions/edit'
+import { inPlaceStore } from '../actions/inPlace'
+import { redoStep, undoStep } from '../actions/undo'
 import { GRID } from '../geometry/size'
 import { fit, focusNode, hereOnScreen, herePoint, pointerOnScreen, zoomBy, zoomTo } from '../actions/view'
 import { walk } from './walk'

@@ -6,7 +6,8 @@ import { isTextField, keyOfEvent, type KeyId } from '../keys'
 import { pickerStore } from '../actions/picker'
 import { uiStore } from '../state/ui'
 import { runCommand, type CanvasMode } from './commands'
-import { copySelection, deleteSelection, pasteText } from '../actions/edit'
+import { copySelection, pasteText } from '../actions/clipboard'
+import { deleteSelection } from '../actions/edit'
 
 /** Handled by the clipboard events below, by the run's own keys, and by the bar. */
 const ELSEWHERE = new Set<KeyId>([

@@ -3,7 +3,7 @@
 import { lazy, Suspense, type ReactElement } from 'react'
 import { useStore } from 'zustand'
 import { api } from '../../net/api'
-import { toastUndo } from '../../actions/edit'
+import { toastUndo } from '../../actions/undo'
 import { keyText } from '../../keys'
 import { dispatch, docStore } from '../../state/doc'
 import { uiStore } from '../../state/ui'
