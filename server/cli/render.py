@@ -108,6 +108,8 @@ def _detail(event: Event) -> str:
         case "wait.closed":
             by = f" by {data['by']}" if data.get("by") else ""
             return f"{data.get('outcome', '')}{by}"
+        case "node.left":
+            return "and is entered again" if data.get("again") else ""
         case "region.sized" | "scope.opened" | "region.exited":
             return f"count {data.get('count')}"
         case "run.finished":
@@ -351,6 +353,7 @@ def _event_colour(event: Event) -> str | None:
         "node.failed": "red",
         "retry.scheduled": "yellow",
         "wait.opened": "magenta",
+        "node.left": "magenta",
         "step.finished": "green",
         "step.lost": "yellow",
         "node.skipped": "bright_black",

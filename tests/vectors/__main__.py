@@ -21,6 +21,7 @@ from server.http.response import encode_record
 from tests.support.blocks import Step
 from tests.support.documents import ASKING, Json, caller, document, value
 from tests.support.runs import ended, engine_on, settled, until_event
+from tests.vectors.leaving import Leaving
 from tests.vectors.streams import FILE, expected
 
 T0 = 1_700_000_000_000
@@ -246,6 +247,11 @@ class Play:
 
         return await self.with_engine(play)
 
+    async def left(self) -> list[Json]:
+        leaving = Leaving(T0)
+        leaving.play()
+        return leaving.events
+
     async def child(self) -> list[Json]:
         async def play(engine: Engine) -> str:
             await engine.workflows.save(document("child", "start a", blocks={"a": STEP}))
@@ -290,7 +296,7 @@ def _lost() -> Json:
 
 NAMES = (
     "routes", "failures", "loops", "branches", "answered", "cancelled", "lost", "child", "again", "forked", "cached",
-    "steps", "cleaned",
+    "steps", "cleaned", "left",
 )  # fmt: skip
 CONTAINERS = {"three": "loop", "more": "loop", "none": "loop", "fan": "parallel", "all": "parallel"}
 

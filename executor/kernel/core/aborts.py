@@ -31,6 +31,7 @@ def give_up(plan: Plan, state: State, abort: AbortKey, error: ErrorInfo) -> None
                 left += key in state.waits
             elif status == Status.RETRYING:
                 state.retries.pop(key, None)
+                left += key in state.waits
             elif status == Status.READY:
                 ready.add(key)
             if node.sentinel == "start":

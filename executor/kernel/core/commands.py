@@ -60,6 +60,8 @@ def commands_of(plan: Plan, state: State, events: Iterable[e.Event]) -> list[Com
                 out.append(SetTimer(event.key, event.attempt + 1, event.due_ms))
             case e.RetryHastened() if event.key in state.retries:
                 out.append(SetTimer(event.key, event.attempt, event.due_ms))
+            case e.NodeLeft() if event.due_ms is not None and event.key in state.retries:
+                out.append(SetTimer(event.key, event.attempt + event.numbers, event.due_ms))
             case e.WaitOpened() if event.due_ms is not None:
                 out.append(SetTimer(event.key, event.attempt, event.due_ms))
             case e.RunCancelling():

@@ -26,6 +26,7 @@ from executor.kernel.core.decide_attempts import (
     erred,
     fail,
     fork_made,
+    left,
     lose_steps,
     lost,
     route_on_failure,
@@ -55,6 +56,7 @@ ATTEMPT_ENDED = (
     f.NodePassed,
     f.NodeErred,
     f.NodeSuspended,
+    f.HandlerLeft,
     f.AttemptLost,
 )
 
@@ -136,13 +138,22 @@ def _end_wanted(turn: Turn, fact: f.CancelRequested | f.RunAborted) -> bool:
 
 def _attempt_ended(
     turn: Turn,
-    fact: f.NodeDone | f.NodePassed | f.NodeErred | f.NodeSuspended | f.RegionSizeKnown | f.LoopTested | f.AttemptLost,
+    fact: f.NodeDone
+    | f.NodePassed
+    | f.NodeErred
+    | f.NodeSuspended
+    | f.HandlerLeft
+    | f.RegionSizeKnown
+    | f.LoopTested
+    | f.AttemptLost,
 ) -> None:
     key, attempt = fact.key, fact.attempt
     # Nothing new may follow from an attempt in a run or a subtree that is being given up: it only drains.
     draining = turn.state.phase is _CANCELLING or turn.state.scopes[key[0]].dead
     if turn.state.tries:
         lose_steps(turn, key, attempt)
+    if key in turn.state.waits and isinstance(fact, f.NodeDone | f.NodePassed):
+        close_waits(turn, [key])
     match fact:
         case f.NodeDone():
             ends = fact.end_run and not draining and turn.state.phase is not _FAILING
@@ -159,9 +170,11 @@ def _attempt_ended(
             erred(turn, key, attempt, fact.error, fact.retry_at_ms, fact.deferred)
         case f.AttemptLost():
             lost(turn, key, attempt, fact.together, fact.ask)
-        case f.NodeSuspended():
+        case f.NodeSuspended() | f.HandlerLeft():
             if draining or turn.state.phase is _FAILING:
                 fail(turn, key, attempt, CANCELLED)
+            elif isinstance(fact, f.HandlerLeft):
+                left(turn, fact)
             else:
                 suspend(turn, fact)
         case f.RegionSizeKnown():

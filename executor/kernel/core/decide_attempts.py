@@ -31,6 +31,7 @@ DEFERRED_PAUSE_MIN_MS = 1_000
 _RUNNING, _STOPPING = RunPhase.RUNNING, RunPhase.STOPPING
 
 CANCELLED = e.ErrorInfo("cancelled", "the result is no longer needed")
+WAITS_FOR_NOTHING = e.ErrorInfo("waits_for_nothing", "the block left, and waits for nothing that can end")
 LOST_ERROR = e.ErrorInfo(e.LOST, "the process that ran this attempt has ended", retryable=True)
 
 
@@ -54,13 +55,19 @@ def erred(
         if pause_ms is not None:
             turn.emit(e.RetryScheduled(key, attempt, turn.at_ms + pause_ms, error, deferred, pause_ms))
             return
-    if error.retryable and counted < retry.max_attempts and may_go_on(turn, key):
+    if _is_tried_again(turn, key, attempt, error):
         due_ms = turn.at_ms + delay_ms(retry, turn.state.run, key, counted)
         if retry_at_ms is not None:
             due_ms = max(turn.at_ms, retry_at_ms)
         turn.emit(e.RetryScheduled(key, attempt, due_ms, error))
     else:
         fail(turn, key, attempt, error)
+
+
+def _is_tried_again(turn: Turn, key: NodeKey, attempt: int, error: e.ErrorInfo) -> bool:
+    counted = attempt - (turn.state.tries.get(key) or Tries()).uncounted
+    most = turn.plan.nodes[key[1]].policy.retry.max_attempts
+    return error.retryable and counted < most and may_go_on(turn, key)
 
 
 def deferred_pause_ms(asked_ms: int | None, back_off_ms: int, times: int, waited_ms: int) -> int | None:
@@ -110,7 +117,7 @@ def lose_steps(turn: Turn, key: NodeKey, attempt: int, again: bool = False) -> N
     tries = turn.state.tries.get(key)
     if tries is not None:
         for n, step in list(tries.by_n.items()):
-            if step.under_way:
+            if step.under_way and step.kind != "wait":  # a wait stays open, whatever becomes of an attempt
                 turn.emit(e.StepLost(key, attempt, n, again or step.effect != "write"))
 
 
@@ -128,6 +135,8 @@ def fail(turn: Turn, key: NodeKey, attempt: int, error: e.ErrorInfo) -> None:
     node = turn.plan.nodes[key[1]]
     if not error.block:
         error = replace(error, block=node.block)
+    if key in turn.state.waits:
+        close_waits(turn, [key])
     if turn.state.scopes[key[0]].dead:
         turn.emit(e.NodeFailed(key, attempt, error))
         return
@@ -219,6 +228,10 @@ _AWAITED = {"signal": "signal", "webhook": "callback"}  # by kind of wait; else 
 
 def suspend(turn: Turn, fact: f.NodeSuspended) -> None:
     key, attempt = fact.key, fact.attempt
+    if fact.step is not None and _is_each(turn, key):  # its other waits may be open
+        first = f.WaitBeside(fact.step, fact.kind, fact.due_ms, fact.on_expire)
+        left(turn, f.HandlerLeft(fact.at_ms, key, attempt, (first, *fact.beside)))
+        return
     for step in (fact.step, *(wait.step for wait in fact.beside)):
         if step is not None and not step.lost:
             turn.emit(e.StepStarted(key, attempt, step.n, "wait", step.name, step.input_hash, "none"))
@@ -228,11 +241,49 @@ def suspend(turn: Turn, fact: f.NodeSuspended) -> None:
         turn.emit(e.WaitOpened(key, number, wait.kind, wait.due_ms, wait.on_expire, wait.step.n, beside=True))
 
 
+def left(turn: Turn, fact: f.HandlerLeft) -> None:
+    key, attempt, waits = fact.key, fact.attempt, turn.state.waits
+    tries = turn.state.tries.get(key)
+    opens = [(number, wait) for number, wait in enumerate(fact.opens, attempt) if not _is_asked(turn, key, wait.step)]
+    for _, wait in opens:
+        if not wait.step.lost:
+            step = wait.step
+            turn.emit(e.StepStarted(key, attempt, step.n, "wait", step.name, step.input_hash, "none"))
+    for number, wait in opens:
+        turn.emit(e.WaitOpened(key, number, wait.kind, wait.due_ms, wait.on_expire, wait.step.n, each=True))
+    for number, open in list(waits.get(key, {}).items()):
+        if open.step in fact.drops:
+            close(turn, key, number, "cancelled")
+    again = tries is not None and tries.news
+    if key in waits or again or fact.due_ms is not None:
+        turn.emit(e.NodeLeft(key, attempt, max(1, len(fact.opens)), again, fact.due_ms))
+    else:
+        fail(turn, key, attempt, WAITS_FOR_NOTHING)
+
+
+def _is_asked(turn: Turn, key: NodeKey, step: f.WaitStep) -> bool:
+    """Returns True if a person is asked what became of this step, or has said it since the attempt began."""
+    if not step.lost:
+        return False
+    is_open = any(wait.step == step.n for wait in turn.state.waits.get(key, {}).values())
+    tries = turn.state.tries.get(key)
+    known = None if tries is None else tries.by_n.get(step.n)
+    return is_open or known is None or not known.lost
+
+
+def _is_each(turn: Turn, key: NodeKey) -> bool:
+    tries = turn.state.tries.get(key)
+    return tries is not None and tries.each
+
+
 def wait_over(turn: Turn, fact: f.WaitAnswered | f.WaitFailed | f.WaitRetried) -> bool:
     key, attempt = fact.key, fact.attempt
     wait = turn.state.wait_of(key, attempt)
     if wait is None or (isinstance(fact, f.WaitRetried) and wait.kind != "attention"):
         return False
+    again = isinstance(fact, f.WaitFailed) and _is_tried_again(turn, key, attempt, fact.error)
+    if wait.step is None and not (again or isinstance(fact, f.WaitRetried)):
+        _close_others(turn, key, attempt)
     close(turn, key, attempt, "answered", fact.by)
     match fact:
         case f.WaitAnswered() if wait.step is not None:
@@ -246,8 +297,16 @@ def wait_over(turn: Turn, fact: f.WaitAnswered | f.WaitFailed | f.WaitRetried) -
         case f.WaitRetried():
             if wait.step is not None:
                 turn.emit(e.StepLost(key, attempt, wait.step, True))
-            turn.emit(e.RetryScheduled(key, attempt, turn.at_ms, LOST_ERROR))
+            if wait.step is None or not _is_each(turn, key):
+                turn.emit(e.RetryScheduled(key, attempt, turn.at_ms, LOST_ERROR))
     return True
+
+
+def _close_others(turn: Turn, key: NodeKey, number: int) -> None:
+    """Close the other waits of a node before the one that decides it: that one is then the last."""
+    for other in list(turn.state.waits[key]):
+        if other != number:
+            close(turn, key, other, "cancelled")
 
 
 def timer_fired(turn: Turn, fact: f.TimerFired) -> bool:
@@ -255,11 +314,13 @@ def timer_fired(turn: Turn, fact: f.TimerFired) -> bool:
     if not fact.attempt:
         return stop_cleanup(turn, key)
     retry = turn.state.retries.get(key)
-    if retry is not None:
-        return retry[0] == fact.attempt and retry[1] <= turn.at_ms  # `advance` starts what is due
+    if retry is not None and retry[0] == fact.attempt:
+        return retry[1] <= turn.at_ms  # `advance` starts what is due
     wait = turn.state.wait_of(key, fact.attempt)
     if wait is None or wait.due_ms is None or wait.due_ms > turn.at_ms:
         return False
+    if wait.step is None:
+        _close_others(turn, key, wait.attempt)
     close(turn, key, wait.attempt, "fired" if wait.kind == "timer" else "expired")
     if wait.step is not None:
         turn.emit(e.StepFinished(key, wait.attempt, wait.step, error=fact.error or _expiry_error(wait)))
@@ -306,7 +367,7 @@ def _leave_children(turn: Turn, key: NodeKey, error: e.ErrorInfo) -> None:
             if wait.step is not None:
                 turn.emit(e.StepLost(key, attempt, wait.step, True))
             last = max(last, attempt)
-    if key not in turn.state.waits:
+    if key not in turn.state.waits and key not in turn.state.retries:
         turn.emit(e.RetryScheduled(key, last, turn.at_ms, error))
 
 

@@ -175,7 +175,8 @@ class WaitOpened(Struct, frozen=True, gc=False, tag="wait.opened", omit_defaults
     this attempt is gone, and a person has to decide what became of it. `step` is the number of the step that the end of
     the wait finishes; when no wait of the node is open any more, the handler is entered again. `beside`: the same
     attempt opened others before; the number of this one is the next after theirs, so no two waits of a node have the
-    same."""
+    same. `each`: its attempt still runs, and `node.left` follows: the handler is entered again when this wait ends,
+    whatever else is open."""
 
     key: NodeKey
     attempt: int
@@ -184,6 +185,19 @@ class WaitOpened(Struct, frozen=True, gc=False, tag="wait.opened", omit_defaults
     on_expire: str = "fail"
     step: int | None = None
     beside: bool = False
+    each: bool = False
+
+
+class NodeLeft(Struct, frozen=True, gc=False, tag="node.left", omit_defaults=True):
+    """The attempt is over, and the node waits: its handler is entered again at the end of any of its open waits, or at
+    `due_ms`. `again`: at once, as one of them ended while it ran. `numbers`: how many numbers the attempt and the waits
+    that it opened have taken; the next attempt has the one after."""
+
+    key: NodeKey
+    attempt: int
+    numbers: int = 1
+    again: bool = False
+    due_ms: int | None = None
 
 
 class WaitClosed(Struct, frozen=True, gc=False, tag="wait.closed", omit_defaults=True):
@@ -325,6 +339,7 @@ Event = (
     | StepStarted
     | StepFinished
     | StepLost
+    | NodeLeft
 )
 # Recorded for readers: neither the state nor the values look at them.
 TELLS_ONLY: tuple[type[Struct], ...] = (RunForked, RunMigrated, RunRecovered, RunContinuing, NodeLog)

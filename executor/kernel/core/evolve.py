@@ -50,6 +50,7 @@ from executor.kernel.core.evolve_containers import (
     scopes_opened,
 )
 from executor.kernel.core.evolve_waits import (
+    node_left,
     retry_hastened,
     retry_scheduled,
     step_finished,
@@ -165,6 +166,8 @@ def _node_started(plan: Plan, state: State, event: e.NodeStarted) -> None:
     group = -1 if node.inline else node.policy.group
     if state.retries and key in state.retries:
         del state.retries[key]
+        tries = state.tries[key]
+        tries.news = tries.paused = False
     else:
         queue = state.ready[group + 1]
         if queue and queue[0][1] == key:
@@ -270,6 +273,7 @@ _APPLY: dict[type, Callable[[Plan, State, Any], Pruned | None]] = {
     e.StepStarted: step_started,
     e.StepFinished: step_finished,
     e.StepLost: step_lost,
+    e.NodeLeft: node_left,
     e.VariablesPatched: _tells_only,
     **dict.fromkeys(e.TELLS_ONLY, _tells_only),
 }

@@ -8,19 +8,21 @@ from executor.kernel.core import events as e
 from executor.kernel.core.aborts import drained_one
 from executor.kernel.core.events import FORKED, LOST
 from executor.kernel.core.scopes import leave, set_status
-from executor.kernel.core.state import State, Status, Wait
+from executor.kernel.core.state import State, Status, Tries, Wait
 
 
 def retry_scheduled(plan: Plan, state: State, event: e.RetryScheduled) -> None:
     key = event.key
-    leave(plan, state, key)
     tries = state.tries_of(key)
-    tries.last_wait = 0
+    if key in state.running or not tries.each:  # else a person was asked about it, and other waits may be open
+        leave(plan, state, key)
+    tries.last_wait = event.attempt if tries.each else 0
     if event.error.code in (LOST, FORKED):
         tries.lost += 1
         tries.together += event.together
     else:
         tries.try_again()
+    tries.arrive(state.seq)
     if event.deferred is not None:
         tries.deferred += 1
         tries.waited_ms += event.pause_ms
@@ -40,18 +42,41 @@ def _add_retry(plan: Plan, state: State, key: NodeKey, attempt: int, due_ms: int
 
 def wait_opened(plan: Plan, state: State, event: e.WaitOpened) -> None:
     key = event.key
-    if event.beside:
+    if event.each:  # `node.left` follows
+        waits = state.waits.setdefault(key, {})
+    elif event.beside:
         waits = state.waits[key]
         tries = state.tries[key]
         tries.entries += 1
         tries.last_wait = event.attempt
     else:
         leave(plan, state, key)
-        waits = state.waits[key] = {}
+        waits = state.waits.setdefault(key, {})  # others may be open, after `node.left`
+        if (left := state.tries.get(key)) is not None and left.each:
+            left.last_wait = event.attempt
+            left.arrive(state.seq)
     waits[event.attempt] = Wait(event.attempt, event.kind, event.due_ms, event.on_expire, event.step)
     if event.due_ms is not None:
         state.dues.add_wait(state, key, event.attempt, event.due_ms)
-    set_status(plan, state, key, Status.WAITING)
+    if not event.each:
+        set_status(plan, state, key, Status.WAITING)
+
+
+def node_left(plan: Plan, state: State, event: e.NodeLeft) -> None:
+    key = event.key
+    leave(plan, state, key)
+    tries = state.tries_of(key)
+    tries.left_seq = state.seq
+    tries.entries += event.numbers
+    tries.last_wait = event.attempt + event.numbers - 1
+    tries.arrive(state.seq)
+    due_ms = 0 if event.again else event.due_ms
+    if due_ms is None:
+        set_status(plan, state, key, Status.WAITING)
+        return
+    tries.paused = not event.again
+    _add_retry(plan, state, key, tries.last_wait + 1, due_ms)
+    set_status(plan, state, key, Status.RETRYING)
 
 
 def wait_closed(plan: Plan, state: State, event: e.WaitClosed) -> None:
@@ -61,7 +86,7 @@ def wait_closed(plan: Plan, state: State, event: e.WaitClosed) -> None:
     if waits:
         return
     del state.waits[event.key]
-    if event.outcome == "cancelled":
+    if event.outcome == "cancelled" and event.key not in state.running:
         set_status(plan, state, event.key, Status.CANCELLED)
         drained_one(plan, state, event.key[0])
 
@@ -73,6 +98,12 @@ def step_started(plan: Plan, state: State, event: e.StepStarted) -> None:
 def step_finished(plan: Plan, state: State, event: e.StepFinished) -> None:
     tries = state.tries[event.key]
     tries.finished(event.n, event.error is not None, state.seq)
+    if tries.each:
+        if _is_by_wait(state, event):
+            if event.key in state.running:
+                tries.by_n[event.n].arrives_seq = -1
+            _enter(plan, state, event.key, tries)
+        return
     # Finished by a wait that is over. After the last open one the handler is entered again, as soon as it may start.
     if event.key not in state.running and event.key not in state.waits:
         tries.entries += 1
@@ -82,4 +113,25 @@ def step_finished(plan: Plan, state: State, event: e.StepFinished) -> None:
 
 
 def step_lost(plan: Plan, state: State, event: e.StepLost) -> None:
-    state.tries[event.key].lose(event.n, event.again)
+    tries = state.tries[event.key]
+    tries.lose(event.n, event.again)
+    if tries.each and event.again and _is_by_wait(state, event):
+        _enter(plan, state, event.key, tries)
+
+
+def _is_by_wait(state: State, event: e.StepFinished | e.StepLost) -> bool:
+    """Returns True if the end of a wait ended the step: waits never have the number of the attempt that runs."""
+    return state.running.get(event.key) != event.attempt
+
+
+def _enter(plan: Plan, state: State, key: NodeKey, tries: Tries) -> None:
+    """Enter the handler again, as soon as it may start; one that runs, when it has left. Not while the node itself
+    waits, such as for what became of a lost attempt."""
+    if key in state.running:
+        tries.news = True
+    elif not any(wait.step is None for wait in state.waits.get(key, {}).values()):
+        attempt, _ = state.retries.get(key, (0, 0))
+        if not attempt or tries.paused:
+            tries.paused = False
+            _add_retry(plan, state, key, attempt or tries.last_wait + 1, 0)
+            set_status(plan, state, key, Status.RETRYING)

@@ -88,6 +88,16 @@ class NodeSuspended(_OfAttempt, frozen=True):
     beside: tuple[WaitBeside, ...] = ()
 
 
+class HandlerLeft(_OfAttempt, frozen=True):
+    """A handler waits, and is entered again when any of its waits ends, or at `due_ms`. `opens` are new waits, with the
+    numbers `attempt`, `attempt + 1` and so on; a question about a lost step that was asked or answered before is left
+    out. The waits of the steps `drops` are not needed any more; all others stay open."""
+
+    opens: tuple[WaitBeside, ...] = ()
+    drops: tuple[int, ...] = ()
+    due_ms: int | None = None
+
+
 class RegionSizeKnown(_OfAttempt, frozen=True):
     """A start sentinel's handler is done: this many scopes (loops: known so far)."""
 
@@ -172,6 +182,7 @@ Fact = (
     | NodePassed
     | NodeErred
     | NodeSuspended
+    | HandlerLeft
     | RegionSizeKnown
     | LoopTested
     | WaitAnswered

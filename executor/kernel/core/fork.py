@@ -97,14 +97,21 @@ def _open_end(events: Sequence[e.Event]) -> int:
         if isinstance(event, e.RunCancelling):
             return index
         if isinstance(event, e.NodeSucceeded) and event.end_run:
-            patched = events[index - 1]
-            return index - 1 if isinstance(patched, e.VariablesPatched) and patched.key == event.key else index
+            while _comes_with_end(events[index - 1], event.key):
+                index -= 1
+            return index
     end = len(events)
     if isinstance(events[-1], e.RunFinished):
         end -= 1
         while _is_cancelled_wait(events[end - 1]):
             end -= 1
     return end
+
+
+def _comes_with_end(event: e.Event, key: NodeKey) -> bool:
+    """Returns True if the event is recorded with the end of block `key`, before it."""
+    before = isinstance(event, e.VariablesPatched | e.RunContinuing) or _is_cancelled_wait(event)
+    return before and getattr(event, "key", None) == key
 
 
 def _belongs(events: Sequence[e.Event], seq: int) -> bool:
@@ -116,8 +123,13 @@ def _belongs(events: Sequence[e.Event], seq: int) -> bool:
         return True  # a node failed, and a container around it caught that
     if isinstance(following, e.WaitOpened) and following.beside:
         return True
+    if isinstance(last, e.WaitOpened) and last.each:
+        return True  # its attempt has not left yet
     if isinstance(last, e.WaitClosed):
-        return last.outcome != "cancelled"
+        # A wait that is not needed any more closes before its node leaves or ends.
+        return last.outcome != "cancelled" or getattr(following, "key", None) == last.key
+    if isinstance(last, e.StepStarted) and last.kind == "wait" and isinstance(following, e.StepStarted | e.WaitOpened):
+        return following.key == last.key  # it opens with others
     if isinstance(last, e.StepLost):
         return True  # with it the attempt ended, or its wait did
     if isinstance(last, e.VariablesPatched):

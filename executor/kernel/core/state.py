@@ -94,7 +94,8 @@ def _compact(heap: list[Due], is_open: Callable[[Due], bool]) -> None:
 
 class Step(Struct, array_like=True):
     """`lost`: nothing is known of its end, and it must not be done again unasked. Seq: number of the event; 0: not
-    yet."""
+    yet. `arrives_seq`: of the event after which handlers know its end, if that is not its own: a wait ended while an
+    attempt ran, which could not see it. -1: that attempt still runs."""
 
     kind: StepKind
     name: str
@@ -104,6 +105,7 @@ class Step(Struct, array_like=True):
     finished_seq: int = 0
     failed: bool = False
     lost: bool = False
+    arrives_seq: int = 0
 
     @property
     def under_way(self) -> bool:
@@ -112,7 +114,10 @@ class Step(Struct, array_like=True):
 
 class Tries(Struct, array_like=True):
     """The traces of the attempts of a node that is not decided: its steps, and how many attempts do not count as
-    failed ones. `last_wait` is the last number of the waits that are open side by side, or 0."""
+    failed ones. `last_wait` is the last number of the waits that are open side by side, or 0; with `each`, the last
+    number that was taken.
+
+    `each`: the handler is entered again at the end of each wait (`node.left`), and may run while others are open."""
 
     by_n: dict[int, Step] = {}
     last_wait: int = 0
@@ -121,6 +126,13 @@ class Tries(Struct, array_like=True):
     together: int = 0  # those of them that were lost with other runs
     deferred: int = 0  # they had to wait
     waited_ms: int = 0  # for that
+    left_seq: int = 0  # of the last `node.left`
+    news: bool = False  # a wait has ended since the handler was entered
+    paused: bool = False  # the next attempt has a time that the handler chose: the end of a wait comes before it
+
+    @property
+    def each(self) -> bool:
+        return self.left_seq > 0
 
     @property
     def uncounted(self) -> int:
@@ -140,11 +152,23 @@ class Tries(Struct, array_like=True):
         else:
             self.by_n[n].lost = True
 
+    def arrive(self, seq: int) -> None:
+        """Let the next attempt know the waits that ended during this one, which is over by event `seq`."""
+        if self.news:
+            for step in self.by_n.values():
+                if step.arrives_seq < 0:
+                    step.arrives_seq = seq
+
     def try_again(self) -> None:
         """Let failed steps be done again after which no step began: a handler that continued after a failure depends on
-        it."""
-        last_start = max((step.started_seq for step in self.by_n.values()), default=0)
-        self.by_n = {n: s for n, s in self.by_n.items() if not (s.failed and s.finished_seq > last_start)}
+        it. So does one that knew it when it left; and the end of a wait that this attempt did not know stays."""
+        since = max((step.started_seq for step in self.by_n.values()), default=0)
+        since = max(since, self.left_seq - 1)
+        self.by_n = {
+            n: step
+            for n, step in self.by_n.items()
+            if not step.failed or step.arrives_seq < 0 or max(step.arrives_seq, step.finished_seq) <= since
+        }
 
 
 ContainerKey = tuple[Path, int]  # path of the scope that holds the container, index of its body region
@@ -157,8 +181,8 @@ class Status(IntEnum):
     PENDING = 0  # some in-edge is open
     READY = 1  # [every in-edge resolved, one live] queued
     RUNNING = 2  # [READY or RETRYING] an attempt is under way
-    WAITING = 3  # [RUNNING] a durable pause is open
-    RETRYING = 4  # [RUNNING] the next attempt has a due time
+    WAITING = 3  # [RUNNING] a durable pause is open, and no attempt has a due time
+    RETRYING = 4  # [RUNNING or WAITING] the next attempt has a due time
     SUCCEEDED = 5  # [RUNNING or WAITING]
     FAILED = 6  # [any of the above]
     SKIPPED = 7  # [PENDING: every in-edge dead] or [RUNNING: passed over]

@@ -143,6 +143,7 @@ class _Reader:
         self._given = {(each.node, each.path): each for each in given}
         self._reading: dict[NodeKey, bytes] = {}  # nodes that have started, and have no other event yet
         self._begun: dict[tuple[NodeKey, int], int] = {}  # steps
+        self._left: set[NodeKey] = set()
 
     def apply(self, record: Record, output: bytes | None) -> None:
         event = self._codec.to_event(record)
@@ -180,6 +181,11 @@ class _Reader:
             case e.StepStarted():
                 self._begun[key, event.n] = outcome.last_start = record.seq
             case e.StepFinished() if (began := self._begun.pop((key, event.n), None)) is not None:
+                if key in self._left:
+                    return
                 outcome.steps[event.n] = began, record.seq, event.error is not None
             case e.NodeFailed() if event.error.code in _STEPS_USELESS:
+                outcome.steps = {}
+            case e.NodeLeft():  # the order of their ends is not that in which the handler knew them
+                self._left.add(key)
                 outcome.steps = {}

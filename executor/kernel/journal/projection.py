@@ -54,10 +54,10 @@ class StepState(Struct, gc=False):
 
 
 class NodeSteps(Struct):
-    """The steps of one node key. `waits_in` are the steps that its open waits are."""
+    """The steps of one node key. `waits_in` are the steps that its open waits are, with the numbers of the waits."""
 
     by_n: dict[int, StepState] = {}
-    waits_in: set[int] = set()
+    waits_in: dict[int, int] = {}
 
     def apply(self, type: str, data: Mapping[str, Any], attempt: int, seq: int, at_ms: int) -> bool:
         """Apply an event. Returns True if it ends the attempt: the handler has left, and the last of its waits is
@@ -66,7 +66,7 @@ class NodeSteps(Struct):
         match type:
             case "step.started":
                 before = self.by_n.get(n)
-                self.waits_in.discard(n)  # a wait for what became of it is over
+                self.waits_in.pop(n, None)  # a wait for what became of it is over
                 self.by_n[n] = StepState(
                     n, data["kind"], data["name"], data["input_hash"], data["effect"], attempt, seq, at_ms,
                     times=1 if before is None else before.times + 1,
@@ -81,7 +81,8 @@ class NodeSteps(Struct):
                 return self._wait_over(n)
             case "step.lost" if (step := self.by_n.get(n)) is not None:
                 step.status = "lost"
-                step.finished_at_ms = at_ms
+                if data["again"]:  # else it ends as a person says
+                    step.finished_at_ms = at_ms
         return False
 
     def in_order(self) -> list[StepState]:
@@ -99,10 +100,16 @@ class NodeSteps(Struct):
         unpriced = sum(bool(step.usage) and step.cost is None for step in steps)
         return usage or None, usd_of(sum(costs)) if costs else None, unpriced
 
-    def wait_opened(self, n: int) -> None:
-        self.waits_in.add(n)
+    def wait_opened(self, n: int, number: int) -> None:
+        self.waits_in[n] = number
         if n in self.by_n:
             self.by_n[n].status = "waiting"
+
+    def wait_dropped(self, number: int, at_ms: int) -> None:
+        for n in [n for n, other in self.waits_in.items() if other == number]:
+            del self.waits_in[n]
+            if n in self.by_n:
+                self.by_n[n].status, self.by_n[n].finished_at_ms = "cancelled", at_ms
 
     def end(self) -> None:
         for step in self.by_n.values():
@@ -112,7 +119,7 @@ class NodeSteps(Struct):
     def _wait_over(self, n: int) -> bool:
         if n not in self.waits_in:
             return False
-        self.waits_in.remove(n)
+        del self.waits_in[n]
         return not self.waits_in
 
 
@@ -185,6 +192,8 @@ def meaning(type: str, data: Data) -> Meaning | None:
             return Meaning("retrying")
         case "wait.opened":
             return Meaning("needs_attention" if data["kind"] == "attention" else "waiting")
+        case "node.left":
+            return Meaning("waiting")
         case "wait.closed":
             if data.get("left"):
                 return Meaning("waiting")  # for others
@@ -225,6 +234,11 @@ class NodeState(Struct, gc=False):
     scopes       of the start of a container: how many iterations or branches, known so far
     lost         attempts that ended with their process
     child        the last run that it started
+    each         its handler has left (`node.left`): it is entered at the end of each wait, and may run while others are
+                 open
+    under_way    after that, whether an attempt runs
+    whole        after that, the number of an open wait of the node itself, such as for what became of an attempt
+    asked        its open waits of kind attention
     """
 
     node: str
@@ -247,6 +261,10 @@ class NodeState(Struct, gc=False):
     attempts: dict[int, Attempt] = field(default_factory=dict)
     loss_counted: bool = False
     steps: NodeSteps | None = None
+    each: bool = False
+    under_way: bool = False
+    whole: int = 0
+    asked: set[int] = set()
 
     def apply(self, entry: Entry) -> None:
         type, data = entry.type, entry.data
@@ -260,8 +278,11 @@ class NodeState(Struct, gc=False):
             return
         if self.container and type == "node.skipped" and self.decided_seq is not None:
             return  # its start failed, so its end is never reached
-        self._apply_to_attempt(entry, means.status)
-        self.status = means.status
+        if self.each or type == "node.left":
+            self.status = self._apply_to_left(entry, means.status)
+        else:
+            self._apply_to_attempt(entry, means.status)
+            self.status = means.status
         if entry.attempt > self.attempt and type not in _OF_WAITS:
             self.attempt = entry.attempt
         if means.decides:
@@ -284,12 +305,15 @@ class NodeState(Struct, gc=False):
             case "wait.opened":
                 self.child = data.get("child", self.child)
                 if "step" in data and self.steps is not None:
-                    self.steps.wait_opened(data["step"])
+                    self.steps.wait_opened(data["step"], entry.attempt)
                 if data["kind"] == "attention":
+                    self.asked.add(entry.attempt)
                     self.lost += "step" not in data  # of a step: its attempt was lost before, and counted
                     self.loss_counted = True
-            case "wait.closed" if means.status == "cancelled":
-                self.finished_at_ms = entry.at_ms
+            case "wait.closed":
+                self.asked.discard(entry.attempt)
+                if self.status == "cancelled":
+                    self.finished_at_ms = entry.at_ms
 
     @property
     def output_seq(self) -> int | None:
@@ -310,16 +334,51 @@ class NodeState(Struct, gc=False):
         if self.steps is not None:
             self.steps.end()
 
+    def _apply_to_left(self, entry: Entry, status: Status) -> Status:
+        """Apply an event of a node whose handler has left before, or does so now. Returns the status of the node: its
+        waits and its attempts are apart."""
+        type, data = entry.type, entry.data
+        own = (
+            type.startswith("wait.") and not data.get("each") and (type == "wait.opened" or entry.attempt == self.whole)
+        )
+        if type == "wait.closed" and data["outcome"] == "cancelled" and self.steps is not None:
+            self.steps.wait_dropped(entry.attempt, entry.at_ms)
+        if type not in _OF_WAITS or own:
+            self._apply_to_attempt(entry, status)
+        if own:
+            self.whole = entry.attempt if type == "wait.opened" else 0
+        match type:
+            case "node.left":
+                self.each, self.under_way, self.loss_counted = True, False, False
+                return "needs_attention" if self.asked else status
+            case "wait.closed" if not own and self.under_way:
+                return "running"
+            case "wait.closed" if not own and data["outcome"] == "cancelled":
+                return self.status if data.get("left") else status
+            case "wait.closed" if not own:  # it is entered, if nothing else holds it back
+                held = self.whole or self.status == "retrying"
+                return self.status if held else "running"
+            case "node.started":
+                self.under_way = True
+            case "retry.scheduled":
+                self.under_way = False
+            case "wait.opened" if own:
+                self.under_way = False
+        return status
+
     def _apply_to_steps(self, entry: Entry) -> None:
         if self.steps is None:
             self.steps = NodeSteps()
-        if self.steps.apply(entry.type, entry.data, entry.attempt, entry.seq, entry.at_ms):
+        over = self.steps.apply(entry.type, entry.data, entry.attempt, entry.seq, entry.at_ms)
+        if over and not self.each:
             self.loss_counted = False
             self._apply_to_attempt(entry, "succeeded")  # it has done its part: the next one has the answer
 
     def _apply_to_attempt(self, entry: Entry, status: Status) -> None:
         # A container's end has no attempts of its own when it leaves: it belongs to the last one.
         number = entry.attempt or max(self.attempts, default=0)
+        if entry.data.get("each"):
+            return  # `node.left` follows, and ends it
         if entry.type in _OF_WAITS:  # of several waits the first alone has the number of its attempt
             number = min(number, max(self.attempts, default=number))
         attempt = self.attempts.get(number)
@@ -330,7 +389,9 @@ class NodeState(Struct, gc=False):
                 attempt.started_seq, attempt.started_at_ms = entry.seq, entry.at_ms
             return
         attempt.status = status
-        if status in ("running", "waiting", "needs_attention"):
+        if entry.type == "node.left":
+            attempt.status = "succeeded"  # it has done its part
+        elif status in ("running", "waiting", "needs_attention"):
             return
         attempt.finished_seq, attempt.finished_at_ms = entry.seq, entry.at_ms
         if "error" in entry.data and entry.type != "step.finished":

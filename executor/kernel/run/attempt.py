@@ -9,6 +9,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Generator, Sequence
 from contextlib import AbstractContextManager
+from copy import copy
 from functools import cached_property, partial
 from threading import Lock
 from types import coroutine
@@ -230,11 +231,10 @@ class Attempt:
         if self.node.inline:
             raise BlockError("blocks of this type have no steps", code="steps_not_available", retryable=False)
         host, main = self.host, self.task
-        known = host.run.state.tries.get(self.started_as)
+        tries = host.run.state.tries.get(self.started_as)
+        known = {} if tries is None else {n: copy(step) for n, step in tries.by_n.items()}  # as it was entered with
         journal = StepJournal(host.parts.store, host.run.id, self.keep, self.begun, host.loop)
-        return AttemptSteps(
-            self.node.name, self.number, {} if known is None else dict(known.by_n), journal, host.border, main
-        )
+        return AttemptSteps(self.node.name, self.number, known, journal, host.border, main)
 
     async def prepare_child(self, request: ChildRequest) -> NewRun:
         """Secrets do not go on into another run's input: it reads them by name itself."""

@@ -81,15 +81,29 @@ class Border:
     def suspended(self, key: NodeKey, attempt: int, waits: Sequence[tuple[Suspend, f.WaitStep | None]]) -> Result:
         """Return the result of a handler that waits. Raises BlockError if a request is not JSON."""
         (first, step), *others = waits
-        beside = tuple(
-            f.WaitBeside(its, other.kind, other.due_ms, other.on_expire) for other, its in others if its is not None
-        )
+        beside = _beside(others)
         at_ms = self._clock.now_ms()
         fact = f.NodeSuspended(at_ms, key, attempt, first.kind, first.due_ms, first.on_expire, step, beside)
+        return Result(fact, self._asked(attempt, waits))
+
+    def left(
+        self,
+        key: NodeKey,
+        attempt: int,
+        waits: Sequence[tuple[Suspend, f.WaitStep]],
+        drops: tuple[int, ...],
+        due_ms: int | None,
+    ) -> Result:
+        """Return the result of a handler that is entered again at the end of each wait. Raises BlockError if a request
+        is not JSON."""
+        fact = f.HandlerLeft(self._clock.now_ms(), key, attempt, _beside(waits), drops, due_ms)
+        return Result(fact, self._asked(attempt, waits))
+
+    def _asked(self, attempt: int, waits: Sequence[tuple[Suspend, f.WaitStep | None]]) -> Payload:
         suspends = {number: self._without_secrets(each) for number, (each, _) in enumerate(waits, attempt)}
         for suspend in suspends.values():
             _check_json(suspend)
-        return Result(fact, Payload(suspends=suspends))
+        return Payload(suspends=suspends)
 
     def erred(
         self,
@@ -122,6 +136,10 @@ class Border:
     def _sealed(self, target: bytes) -> bytes:
         names = self._services.secrets | self._vault.opened_names
         return seal(target, self._vault.values, names, self.redactor)
+
+
+def _beside(waits: Sequence[tuple[Suspend, f.WaitStep | None]]) -> tuple[f.WaitBeside, ...]:
+    return tuple(f.WaitBeside(step, its.kind, its.due_ms, its.on_expire) for its, step in waits if step is not None)
 
 
 def _check_json(suspend: Suspend) -> None:

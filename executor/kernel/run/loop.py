@@ -509,9 +509,9 @@ class RunLoop:
 
 def _without_child(result: Result, error: LimitExceeded) -> Result:
     """Return the result, as a failure if it asks for a child: that was refused."""
-    fact = result.fact
-    if not isinstance(fact, f.NodeSuspended) or all(s.child is None for s in result.payload.suspends.values()):
+    if all(wait.child is None for wait in result.payload.suspends.values()):
         return result
+    fact: Any = result.fact  # of an attempt that waits
     info = ErrorInfo(error.code, error.message, hint=error.hint)
     return Result(f.NodeErred(fact.at_ms, fact.key, fact.attempt, info), Payload())
 

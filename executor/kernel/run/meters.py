@@ -68,7 +68,12 @@ class Times(Generic[K]):
         histogram.observe(seconds)
 
 
-_OUTCOMES: Final[Mapping[type, str]] = {f.NodeErred: "failed", f.NodeSuspended: "waiting", f.AttemptLost: "lost"}
+_OUTCOMES: Final[Mapping[type, str]] = {
+    f.NodeErred: "failed",
+    f.NodeSuspended: "waiting",
+    f.HandlerLeft: "waiting",
+    f.AttemptLost: "lost",
+}
 
 
 def outcome_of(result: Result) -> str:

@@ -197,6 +197,7 @@ class Recorder:
         event = replace(note.event, key=key)
         evolve(self._plan, state, event)
         self._record(event, self._fold.apply(event, note.output))
+        note.seq = self._seq
         self._count_step(event)
         if type(event) is StepFinished and (event.usage or event.cost is not None):
             name = state.tries[key].by_n[event.n].name

@@ -29,25 +29,26 @@ from executor.kernel.store.topics.cache import CacheRow
 
 
 class StepNote:
-    """The event of a step for the run's loop to record. `done` is set when the event is on disk, or is None if nothing
-    waits for that. The key of `event` is filled in when it is recorded: the run may have moved to another plan by
-    then."""
+    """The event of a step for the run's loop to record. `done` is set to the seq of the event when it is on disk, or is
+    None if nothing waits for that. The key of `event` is filled in when it is recorded: the run may have moved to
+    another plan by then."""
 
-    __slots__ = ("done", "event", "output")
+    __slots__ = ("done", "event", "output", "seq")
 
     def __init__(
         self,
         event: StepStarted | StepFinished,
         output: bytes | None = None,
-        done: asyncio.Future[None] | None = None,
+        done: asyncio.Future[int] | None = None,
     ) -> None:
         self.event = event
         self.output = output
         self.done = done
+        self.seq = 0
 
     def stored(self) -> None:
         if self.done is not None and not self.done.done():
-            self.done.set_result(None)
+            self.done.set_result(self.seq)
 
     def refuse(self) -> None:
         """Refuse the event: the attempt was over, so it is not recorded."""

@@ -68,11 +68,11 @@ class StepJournal(Struct, frozen=True):
     begun: Callable[[], Awaitable[None]]
     loop: asyncio.AbstractEventLoop
 
-    async def record(self, event: StepStarted | StepFinished, output: bytes | None = None) -> None:
-        """Record the event and wait until it is on disk. Raises BlockError if the attempt is over."""
-        done: asyncio.Future[None] = self.loop.create_future()
+    async def record(self, event: StepStarted | StepFinished, output: bytes | None = None) -> int:
+        """Record the event and wait until it is on disk. Returns its seq. Raises BlockError if the attempt is over."""
+        done: asyncio.Future[int] = self.loop.create_future()
         self.keep(StepNote(event, output, done), "log")
-        await done
+        return await done
 
     async def finished(self, seq: int) -> tuple[dict[str, Any], bytes | None]:
         """Data and output of event `seq`, of an earlier entry. Raises BlockError: the database cannot be read."""
@@ -87,10 +87,20 @@ class StepJournal(Struct, frozen=True):
         return await with_retries(ask, what=what, failed="the database could not be read", log=log)
 
 
+class AtEach(Struct, frozen=True):
+    """The handler is entered again at the end of each of its waits, or at `due_ms`. Those of the steps `drops`, which
+    earlier entries opened, are not needed any more."""
+
+    drops: tuple[int, ...] = ()
+    due_ms: int | None = None
+
+
 class Left(Struct, frozen=True):
-    """The waits of a handler that has left, in the order of its calls."""
+    """The waits of a handler that has left, in the order of its calls. `again` tells when it is entered again, or is
+    None if that is at the end of the last of them."""
 
     waits: tuple[tuple[Suspend, WaitStep], ...]
+    again: AtEach | None = None
 
 
 class _Call(Struct, frozen=True):

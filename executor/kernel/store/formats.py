@@ -13,7 +13,7 @@ from typing import Final
 
 from executor.kernel.store.run_rows import Record
 
-FORMAT: Final = 6  # of the newest events that this code folds; 0: those of the first release
+FORMAT: Final = 7  # of the newest events that this code folds; 0: those of the first release
 # Types of events and the formats with which they came.
 SINCE: Mapping[str, int] = MappingProxyType(
     {
@@ -24,6 +24,7 @@ SINCE: Mapping[str, int] = MappingProxyType(
         "cleanup.stopped": 2,
         "run.continuing": 3,
         "run.recovered": 6,
+        "node.left": 7,
     }
 )
 

@@ -188,7 +188,9 @@ def complaint(plan: Plan, state: State, event: e.Event) -> str | None:
                 else "one of its incoming connections is still open"
             )
         case e.NodeSkipped() | e.RetryScheduled():
-            return _ending(plan, state, event.key, event.attempt)
+            return _ending(plan, state, event.key, event.attempt, isinstance(event, e.NodeSkipped))
+        case e.NodeLeft():
+            return _having_left(state, event)
         case e.RetryHastened():
             retry = state.retries.get(event.key)
             return (
@@ -196,8 +198,8 @@ def complaint(plan: Plan, state: State, event: e.Event) -> str | None:
             )
         case e.StepFinished() | e.StepLost():
             return _ending_step(plan, state, event)
-        case e.WaitOpened(beside=True):
-            return _opening_beside(state, event)
+        case e.WaitOpened() if event.beside or event.each:
+            return _opening_each(state, event) if event.each else _opening_beside(state, event)
         case e.WaitOpened() | e.NodeLog() | e.StepStarted():
             return None if state.running.get(event.key) == event.attempt else "this attempt is not running"
         case e.WaitClosed():
@@ -225,10 +227,13 @@ def _ending_step(plan: Plan, state: State, event: e.StepFinished | e.StepLost) -
         return f"step {event.n} has not begun"
     if step.finished_seq:
         return f"step {event.n} has finished before"
-    waits = state.waits.get(event.key)
-    if waits and step.kind == "wait" and not any(wait.step == event.n for wait in waits.values()):
+    waits = state.waits.get(event.key, {})
+    waited = not any(wait.step == event.n for wait in waits.values())
+    if _is_each(state, event.key) and state.running.get(event.key) != event.attempt:
+        return None if waited else "its wait is still open"
+    if waits and step.kind == "wait" and waited:
         return None  # others of the node are still open
-    return _ending(plan, state, event.key, event.attempt)
+    return _ending(plan, state, event.key, event.attempt, False)
 
 
 def _opening_beside(state: State, event: e.WaitOpened) -> str | None:
@@ -239,6 +244,35 @@ def _opening_beside(state: State, event: e.WaitOpened) -> str | None:
         return f"wait {max(waits) + 1} comes next"
     known = event.step is not None and all(wait.step is not None for wait in waits.values())
     return None if known else "only waits of a handler stand side by side"
+
+
+def _opening_each(state: State, event: e.WaitOpened) -> str | None:
+    running = state.running.get(event.key)
+    if running is None:
+        return "no attempt of it is running"
+    if event.step is None:
+        return "only waits of a handler stand side by side"
+    waits = state.waits.get(event.key, {})
+    if event.attempt < running or event.attempt in waits:
+        return f"the number {event.attempt} was taken before"
+    return "its step has another one" if any(wait.step == event.step for wait in waits.values()) else None
+
+
+def _having_left(state: State, event: e.NodeLeft) -> str | None:
+    running, waits = state.running.get(event.key), state.waits.get(event.key, {})
+    if running != event.attempt:
+        return "this attempt is not running"
+    tries = state.tries.get(event.key)
+    if event.again != (tries is not None and tries.news):
+        return "a wait has ended while it ran" if not event.again else "no wait has ended while it ran"
+    if not waits and not event.again and event.due_ms is None:
+        return "it waits for nothing"
+    return None if max(waits, default=0) < event.attempt + event.numbers else f"wait {max(waits)} has the next number"
+
+
+def _is_each(state: State, key: NodeKey) -> bool:
+    tries = state.tries.get(key)
+    return tries is not None and tries.each
 
 
 def not_ready(plan: Plan, ended: dict[int, str | None], number: int) -> str | None:
@@ -310,13 +344,14 @@ def _starting(state: State, event: e.NodeStarted) -> str | None:
     return None if event.attempt == 1 else "attempt 1 comes first"
 
 
-def _ending(plan: Plan, state: State, key: NodeKey, attempt: int) -> str | None:
-    """Check an end: a node ends from an attempt that is under way, or from a wait that was just closed."""
+def _ending(plan: Plan, state: State, key: NodeKey, attempt: int, decides: bool = True) -> str | None:
+    """Check an end: a node ends from an attempt that is under way, or from a wait that was just closed. `decides`: it
+    leaves no wait open."""
     running = state.running.get(key)
+    if key in state.waits and (decides or (running is None and not _is_each(state, key))):
+        return "its wait is still open"
     if running is not None:
         return None if running == attempt else f"attempt {running} is running, not {attempt}"
-    if key in state.waits:
-        return "its wait is still open"
     status = state.status_of(plan, key)
     if status is Status.WAITING:
         return None

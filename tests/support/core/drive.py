@@ -29,6 +29,7 @@ from executor.kernel.core.evolve import evolve, fold
 from executor.kernel.core.explain import explain
 from executor.kernel.core.state import RunPhase, State
 from tests.support.core.generator import Behaviour, Block, Place, Table, Workflow
+from tests.support.core.lanes import Entry, Lanes
 from tests.support.core.watch import Broken, Observed, Watch, require
 from tests.support.snapshots import content, restored
 from tests.support.snapshots import encode as encode_state
@@ -97,6 +98,7 @@ class Drive:
         self.past_facts: list[f.Fact] = []
         self.beside = Random(f"{workflow.seed} waits side by side {order}")
         self.steps: Counter[NodeKey] = Counter()  # the last number of each
+        self.lanes = Lanes(workflow.seed, order)
         self.crashes = 0
 
     def run(self) -> Observed:
@@ -109,7 +111,7 @@ class Drive:
         self.state = fold(self.plan, copied)
         for event in copied:
             self.journal.append(_encoder.encode(event))
-            if isinstance(event, e.WaitOpened) and event.kind == "attention":
+            if isinstance(event, e.WaitOpened) and event.kind == "attention" and event.step is None:
                 self.watch.lost(event.key)
             self.watch.event(event, at_ms)
             if isinstance(event, e.StepStarted):
@@ -153,12 +155,27 @@ class Drive:
             return events
         self.watch.seen.commits += 1
         for event in events:
-            self.journal.append(_encoder.encode(event))
-            self.watch.event(event, fact.at_ms)
+            self.keep(event, fact.at_ms)
+            if isinstance(event, e.RetryScheduled) and event.error.code != e.LOST:
+                self.lanes.raised(event.key, self.state)
         require(self.state.seq == len(self.journal), "events are numbered 1, 2, 3, ... without gaps")
         for command in commands_of(self.plan, self.state, events):
             self._obey(command)
+        for key in self.watch.left & self.watch.news:
+            self._is_entered(key)
         return events
+
+    def _is_entered(self, key: NodeKey) -> None:
+        """A wait of a handler has ended: nothing but the limits of the run keeps it from being entered."""
+        scope = self.state.scopes.get(key[0])
+        alive = self.state.phase is RunPhase.RUNNING and scope is not None and not scope.dead
+        _, due_ms = self.state.retries.get(key, (0, FAR_MS))
+        entered = key in self.state.running or due_ms <= self.now_ms
+        require(entered or not alive, f"{self.name(key)} waits on, though something has ended")
+
+    def keep(self, event: e.Event, at_ms: int) -> None:
+        self.journal.append(_encoder.encode(event))
+        self.watch.event(event, at_ms)
 
     def _obey(self, command: c.Command) -> None:
         match command:
@@ -195,9 +212,14 @@ class Drive:
         kind, key, attempt = choices[0] if self.first_in_first_out else self.rng.choice(choices)
         self.now_ms += self.rng.randrange(3)
         if kind == "end":
-            del self.attempts[key]
-            self.feed(self._outcome(key, attempt))
-            self.stopped.discard(key)
+            fact = self._outcome(key, attempt)
+            if fact is not None:
+                del self.attempts[key]
+                self.feed(fact)
+                self.stopped.discard(key)
+                if isinstance(fact, f.HandlerLeft):
+                    kept = {wait.step for wait in self.state.waits.get(key, {}).values()}
+                    require(not kept & set(fact.drops), "a wait stays open that is not needed any more")
         elif kind == "answer":
             self.feed(self._answer(key, attempt))
         elif self.rng.random() < 0.1 and key in self.state.retries:
@@ -219,6 +241,8 @@ class Drive:
         """How a wait ends. What a person says of a lost attempt is true: it fits what the block comes to."""
         act, block = self.act(key), self.block_of(key)[0]
         wait = self.watch.waits[key, attempt]
+        if wait.step and wait.kind == "attention" and self.beside.random() < 0.4:
+            return f.WaitRetried(self.now_ms, key, attempt, "someone")
         if wait.step and self.beside.random() < 0.3:
             return f.WaitFailed(self.now_ms, key, attempt, e.ErrorInfo("scripted", "the step failed"))
         if wait.step:
@@ -236,8 +260,9 @@ class Drive:
             return f.WaitFailed(self.now_ms, key, attempt, error)
         return f.WaitAnswered(self.now_ms, key, attempt, act.route, "someone")
 
-    def _outcome(self, key: NodeKey, attempt: int) -> f.Fact:
-        """What the attempt comes back with; one that was told to stop may still finish its work."""
+    def _outcome(self, key: NodeKey, attempt: int) -> f.Fact | None:
+        """What the attempt comes back with, or None if it is still under way; one that is stopped may still finish its
+        work."""
         node, act, now_ms = self.plan.nodes[key[1]], self.act(key), self.now_ms
         if key in self.stopped and self.rng.random() < 0.7:
             return f.NodeErred(now_ms, key, attempt, e.ErrorInfo("cancelled", "stopped"))
@@ -250,8 +275,17 @@ class Drive:
             error = e.ErrorInfo("crowded", "there was no room, and nothing begun", retryable=True)
             asked = node.policy.retry.max_attempts > 1 and self.rng.random() < 0.5
             return f.NodeErred(now_ms, key, attempt, error, deferred="asked" if asked else "not_begun")
-        if not node.inline and node.sentinel is None and self.beside.random() < 0.05:
-            return self._side_by_side(key, attempt)
+        if not node.inline and node.sentinel is None:
+            if self.lanes.has(key):
+                entry = self.lanes.entry(key, attempt, self.state)
+                errs = self.raised[key] < act.fails and self.lanes.rng.random() < 0.1
+                if not errs and (does := self.lanes.moves(entry, now_ms)) is not None:
+                    if isinstance(does, f.HandlerLeft):
+                        return does
+                    self._say(entry, does)
+                    return None
+            elif self.beside.random() < 0.05:
+                return self._side_by_side(key, attempt)
         if act.wait == "child" and not (act.skip and self.raised[key] >= act.fails):
             return f.NodeSuspended(now_ms, key, attempt, "child")
         if self.raised[key] < act.fails:
@@ -273,6 +307,15 @@ class Drive:
             due_ms = FAR_MS + now_ms if self.rng.random() < 0.5 else None
             return f.NodeSuspended(now_ms, key, attempt, "form", due_ms)
         return f.NodeDone(now_ms, key, attempt, act.route, end_run=node.type == "response")
+
+    def _say(self, entry: Entry, event: e.StepStarted | e.StepFinished) -> None:
+        """A step of an attempt begins or ends, which is decided by no fact."""
+        if self.state.running.get(entry.key) != entry.attempt:
+            return
+        evolve(self.plan, self.state, event)
+        self.keep(event, self.now_ms)
+        if isinstance(event, e.StepFinished):
+            self.lanes.ended(entry, event.n, event.error is not None)
 
     def _side_by_side(self, key: NodeKey, attempt: int) -> f.Fact:
         """The handler waits for several things at the same time."""
@@ -350,7 +393,7 @@ class Drive:
         running = {command.key: command.attempt for command in commands if isinstance(command, c.RunNode)}
         require(running == self.attempts, f"outstanding attempts {running}, under way were {self.attempts}")
         timers = {(t.key, t.attempt): t.due_ms for t in commands if isinstance(t, c.SetTimer)}
-        unknown = {t for t, due_ms in timers.items() if self.timers.get(t, due_ms) != due_ms}
+        unknown = {t for t, due_ms in timers.items() if due_ms and self.timers.get(t, due_ms) != due_ms}  # 0: at once
         require(not unknown, f"timers with other times than before: {unknown}")
         self.timers = timers
         if not folded.parked and self.rng.random() < 0.5:

@@ -50,6 +50,9 @@ class Watch:
         self.running: dict[NodeKey, int] = {}
         self.waits: dict[tuple[NodeKey, int], e.WaitOpened] = {}
         self.due: dict[NodeKey, int] = {}
+        self.left: set[NodeKey] = set()  # handlers that have left, and were not entered or lost since
+        self.each: set[NodeKey] = set()  # those that have ever left
+        self.news: set[NodeKey] = set()  # something has ended for them since they were entered
         self.unclear: set[NodeKey] = set()  # lost, and to be looked at before it runs again
         self.attempts: Counter[NodeKey] = Counter()
         self.opened: Counter[tuple[Path, int]] = Counter()
@@ -94,30 +97,42 @@ class Watch:
                 self._all_closed(event.key)
             case e.NodeFailed():
                 self._failed(event)
+            case e.NodeLeft():
+                self._left(event)
+            case e.StepFinished() | e.StepLost() if self.running.get(event.key) != event.attempt:
+                self.news.add(event.key)
             case e.NodeSkipped():
                 self._over(event.key)
                 self._decided(event.key, "skipped", None if event.reason == "pruned" else "out")
             case e.RetryScheduled():
                 self._over(event.key)
                 self.due[event.key] = event.due_ms
+                self.left.discard(event.key)
             case e.RetryHastened():
                 require(event.key in self.due, "only what waits for its time can be hastened")
                 self.due[event.key] = event.due_ms
             case e.WaitOpened():
-                if event.beside:
+                if event.each:
+                    require(event.key in self.running, "a wait opens for a handler that does not run")
+                    require((event.key, event.attempt) not in self.waits, "two waits have the same number")
+                elif event.beside:
                     require((event.key, event.attempt - 1) in self.waits, "a wait opens beside no other")
                     self.attempts[event.key] += 1
                 else:
                     self._over(event.key)
-                    require(not self.waiting(event.key), "a wait opens and others are still open")
+                    alone = event.key in self.each or not self.waiting(event.key)
+                    require(alone, "a wait opens and others are still open")
+                    self.left.discard(event.key)
                 require(not self._ends(event.key[0]), "a wait opens in a run that is being given up")
                 require(not self._lost_cause(event.key[0]), "a wait opens in a branch that is being given up")
-                require(event.kind != "attention" or event.key in self.unclear, "there is nothing to look at")
+                looks = event.kind != "attention" or event.step or event.key in self.unclear
+                require(looks, "there is nothing to look at")
                 self.waits[event.key, event.attempt] = event
             case e.WaitClosed():
                 wait = self.waits.pop((event.key, event.attempt))
                 require(event.left == len(self.waiting(event.key)), "a wait closes and tells wrong what is left")
-                self.unclear.discard(event.key)
+                if wait.kind == "attention":
+                    self.unclear.discard(event.key)
                 if event.outcome in ("fired", "expired"):
                     require(wait.due_ms is not None and wait.due_ms <= at_ms, "a wait ends before its time")
             case e.RunParked():
@@ -151,7 +166,14 @@ class Watch:
         require(not self._ends(key[0]), f"{name} starts in a run that is being given up")
         require(not self._lost_cause(key[0]), f"{name} starts in a branch that is being given up")
         require(key[0] in self.undecided, f"{name} starts in a scope that is not open")
-        require(key not in self.running and not self.waiting(key), f"{name} starts twice")
+        require(key not in self.running, f"{name} starts twice")
+        require(key in self.each or not self.waiting(key), f"{name} starts and still waits")
+        if key in self.left:
+            self.left.remove(key)
+            in_time = key in self.due and self.due[key] <= at_ms
+            require(key in self.news or in_time, f"{name} is entered for nothing")
+            self.due.pop(key, None)
+        self.news.discard(key)
         require(key not in self.unclear, f"{name} starts again before a person has looked at it")
         require(name not in self.seen.decided, f"{name} starts after it was decided")
         if self.plan.nodes[key[1]].sentinel != "end":  # an end sentinel runs once per iteration
@@ -160,6 +182,21 @@ class Watch:
         require(self.due.pop(key, 0) <= at_ms, f"{name} is retried before its time")
         self.running[key] = event.attempt
         self._limits()
+
+    def _left(self, event: e.NodeLeft) -> None:
+        key = event.key
+        require(self.running.get(key) == event.attempt, "a handler leaves that does not run")
+        require(event.again == (key in self.news), "a handler leaves, and `again` is not whether something has ended")
+        require(self.waiting(key) or event.again or event.due_ms is not None, "a handler leaves for ever")
+        require(
+            max(self.waiting(key), default=0) < event.attempt + event.numbers, "an attempt has the number of a wait"
+        )
+        self._over(key)
+        self.each.add(key)
+        self.left.add(key)
+        if event.due_ms is not None:
+            self.due[key] = event.due_ms
+        self.attempts[key] += event.numbers - 1
 
     def _limits(self) -> None:
         busy = [self.plan.nodes[number] for _, number in self.running if not self.plan.nodes[number].inline]
@@ -270,6 +307,7 @@ class Watch:
     def _decided(self, key: NodeKey, state: str, route: str | None) -> None:
         name = format_key(self.plan, key)
         require(name not in self.seen.decided, f"{name} is decided twice")
+        require(state == "failed" or not self.waiting(key), f"{name} is decided and still waits")
         self.seen.decided[name] = (state, route)
         self.seen.position[name] = len(self.seen.decided)
         self.undecided[key[0]] -= 1

@@ -31,6 +31,7 @@ export const EVENT_TYPES = [
   'step.started',
   'step.finished',
   'step.lost',
+  'node.left',
 ] as const
 
 /** PUT /api/workflows/{name}/active. `activate_triggers`: its schedules and webhooks start runs even if it has

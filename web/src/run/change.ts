@@ -110,6 +110,7 @@ export function newNode(event: WireEvent): NodeState {
     lost: 0,
     wait: null,
     waits: [],
+    left: false,
     steps: [],
     logs: [],
     said: null,

@@ -21,7 +21,7 @@ import {
   touch,
   type Draft,
 } from './change'
-import { stepsAfter, stepsEnded, stepWaits } from './steps'
+import { stepDropped, stepsAfter, stepsEnded, stepWaits } from './steps'
 import { keyOf, type NodeState, type OpenWait, type RunFold } from './model'
 
 /** The fold after one event. Events of unknown types only move `seq`. */
@@ -198,6 +198,8 @@ function apply(view: Draft, event: WireEvent): void {
       const closed = node.waits.find((each) => each.id.endsWith(`!${event.attempt}`))
       if (closed) view.waits.delete(closed.id)
       const waits = node.waits.filter((each) => each !== closed)
+      if (node.left && closed?.step !== undefined)
+        return put(view, node, event, closedAfterLeaving(node, event, closed, waits))
       const other = waits.at(-1)
       if (other) return put(view, node, event, { status: 'waiting', wait: other, waits, dueAt: other.dueAt })
       const wait = closed ? { ...closed, outcome: data.outcome ?? null, by: data.by ?? null } : node.wait
@@ -205,12 +207,14 @@ function apply(view: Draft, event: WireEvent): void {
         return put(view, node, event, { status: 'cancelled', wait, waits, dueAt: null, ...ended(node, event) })
       return put(view, node, event, { status: 'running', wait, waits, dueAt: null })
     }
+    case 'node.left':
+      return put(view, node, event, { status: 'waiting', attempts: ended(node, event).attempts, left: true })
     case 'step.started':
     case 'step.lost':
       return put(view, node, event, { steps: stepsAfter(node.steps, event) })
     case 'step.finished': {
       // The handler has left and its last wait is over: the attempt has done its part, and another one begins.
-      const over = node.wait?.step === data.n && node.wait?.id.endsWith(`!${event.attempt}`)
+      const over = !node.left && node.wait?.step === data.n && node.wait?.id.endsWith(`!${event.attempt}`)
       const attempts = over ? ended(node, event).attempts : node.attempts
       return put(view, node, event, { steps: stepsAfter(node.steps, event), attempts })
     }
@@ -222,6 +226,24 @@ function apply(view: Draft, event: WireEvent): void {
         data.stream === 'text' ? { said: data.message ?? '' } : { logs: [...node.logs, data.message ?? ''] },
       )
   }
+}
+
+/** After the end of a wait of a node whose handler has left. It is entered, unless it runs already, is to be tried again
+ * later, or waits as a whole, such as for what became of an attempt. */
+function closedAfterLeaving(
+  node: NodeState,
+  event: WireEvent,
+  closed: OpenWait,
+  waits: readonly OpenWait[],
+): Partial<NodeState> {
+  const cancelled = event.data.outcome === 'cancelled'
+  const wait = waits.at(-1) ?? { ...closed, outcome: event.data.outcome ?? null, by: event.data.by ?? null }
+  const steps = cancelled ? stepDropped(node.steps, closed.step, event.at_ms) : node.steps
+  const now = { wait, waits, steps, dueAt: wait.outcome === null ? wait.dueAt : null }
+  const asked = waits.some((each) => each.step === undefined)
+  if (!asked && node.attempts.at(-1)?.endedAt === null) return { ...now, status: 'running' }
+  if (cancelled) return waits.length ? now : { ...now, status: 'cancelled', ...ended(node, event) }
+  return asked || node.status === 'retrying' ? now : { ...now, status: 'running' }
 }
 
 function failed(view: Draft, node: NodeState, event: WireEvent, end: string | null): void {

@@ -62,6 +62,8 @@ export interface NodeState {
   wait: OpenWait | null
   /** Those that are open, in order. */
   waits: readonly OpenWait[]
+  /** Its handler has left: it is entered again at the end of each wait, and may run while others are open. */
+  left: boolean
   /** What its handler did as durable steps, by number. */
   steps: readonly StepState[]
   logs: readonly string[]

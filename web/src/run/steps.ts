@@ -63,7 +63,7 @@ export function stepsAfter(steps: readonly StepState[], event: WireEvent): reado
   const { output, size, truncated, blob } = data
   const change: Partial<StepState> =
     event.type === 'step.lost'
-      ? { status: 'lost', endedAt: event.at_ms, to: event.seq }
+      ? { status: 'lost', ...(data.again ? { endedAt: event.at_ms, to: event.seq } : {}) }
       : {
           status: !data.error ? 'succeeded' : data.error.code === 'cancelled' ? 'cancelled' : 'failed',
           endedAt: event.at_ms,
@@ -79,6 +79,11 @@ export function stepsAfter(steps: readonly StepState[], event: WireEvent): reado
 
 export function stepWaits(steps: readonly StepState[], n: number | undefined): readonly StepState[] {
   return n === undefined ? steps : steps.map((step) => (step.n === n ? { ...step, status: 'waiting' } : step))
+}
+
+/** The wait that this step is was not needed any more. */
+export function stepDropped(steps: readonly StepState[], n: number | undefined, at: number): readonly StepState[] {
+  return steps.map((step) => (step.n === n ? { ...step, status: 'cancelled', endedAt: at } : step))
 }
 
 /** The run has ended: what has no end of its own was cancelled with it. */

@@ -147,9 +147,9 @@ POSTGRES: Final = Dialect(
 def _views_of_schema() -> dict[str, str]:
     """Return the views of journals, as the schema of SQLite has them, in the SQL of PostgreSQL."""
     found = {"events": POSTGRES.events, "outputs": _OUTPUTS}
-    (schema, *_) = packaged_migrations("sqlite")
+    schema = "".join(migration.sql for migration in packaged_migrations("sqlite"))
     for name in ("attempts", "nodes"):
-        text = schema.sql.partition(f"CREATE VIEW {name} AS")[2].partition(";")[0]
+        text = schema.rpartition(f"CREATE VIEW {name} AS")[2].partition(";")[0]  # the last one
         text = re.sub(r"iif\(([^,]+), ([^,]+), ([^,)]+)\)", r"CASE WHEN \1 THEN \2 ELSE \3 END", text)
         found[name] = re.sub(r"\bruns\b", "run_details", text)
     return {**found, "steps": POSTGRES.steps}

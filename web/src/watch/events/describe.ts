@@ -30,7 +30,7 @@ export const EVENT_GROUPS = [
   },
   { id: 'retry', label: 'Failures and retries', types: ['node.failed', 'retry.scheduled', 'retry.hastened'] },
   { id: 'scope', label: 'Iterations and branches', types: ['region.sized', 'scope.opened', 'region.exited'] },
-  { id: 'wait', label: 'Waits', types: ['wait.opened', 'wait.closed', 'run.parked'] },
+  { id: 'wait', label: 'Waits', types: ['wait.opened', 'wait.closed', 'node.left', 'run.parked'] },
   { id: 'step', label: 'Steps of blocks', types: ['step.started', 'step.finished', 'step.lost'] },
   { id: 'data', label: 'Variables and logs', types: ['variables.patched', 'node.log'] },
 ] as const
@@ -53,6 +53,7 @@ export function toneOfEvent(event: WireEvent): Tone {
     case 'run.recovered':
       return 'err'
     case 'wait.opened':
+    case 'node.left':
     case 'run.parked':
       return 'wait'
     case 'wait.closed':
@@ -154,6 +155,8 @@ function happened(event: WireEvent, doc: Document | null): string {
       return `${name} is waiting for ${WAITS[data.kind ?? ''] ?? `a ${data.kind}`}${data.remind_ms ? `, ${reminderText(data.remind_ms, event.at_ms).toLowerCase()}` : ''}`
     case 'wait.closed':
       return `${name}: ${OUTCOMES[data.outcome ?? ''] ?? data.outcome}${data.by ? ` by ${data.by}` : ''}`
+    case 'node.left':
+      return `${name} waits, and continues ${data.again ? 'at once' : 'when one of its waits ends'}`
     case 'step.started':
       return `${name}: step ${data.n} started, ${data.name ?? ''}`
     case 'step.finished': {

@@ -132,6 +132,20 @@ class Story:
     ) -> list[str]:
         return self.feed(f.NodeSuspended(self.at_ms, *self.attempt(name), kind, due_ms, on_expire, step))
 
+    def left(
+        self, name: str, *opens: f.WaitBeside, drops: tuple[int, ...] = (), due_ms: int | None = None
+    ) -> list[str]:
+        """The handler leaves, to be entered at the end of each wait."""
+        return self.feed(f.HandlerLeft(self.at_ms, *self.attempt(name), opens, drops, due_ms))
+
+    def ended(self, name: str, n: int, failed: bool = False) -> list[str]:
+        """The wait of step `n` ends."""
+        key, _ = self.attempt(name)
+        number = next(wait.attempt for wait in self.state.waits[key].values() if wait.step == n)
+        error = e.ErrorInfo("boom", "it broke over there")
+        fact = f.WaitFailed(self.at_ms, key, number, error) if failed else f.WaitAnswered(self.at_ms, key, number)
+        return self.feed(fact)
+
     def forked(self) -> list[str]:
         return self.feed(f.ForkMade(self.at_ms, "source", len(self.journal)))
 
@@ -264,6 +278,8 @@ class Story:
                 return f"{name} step {event.n} {'fails' if event.error else 'ends'}"
             case e.StepLost():
                 return f"{name} step {event.n} lost{', again' if event.again else ''}"
+            case e.NodeLeft():
+                return f"{name} leaves{', to be entered at once' if event.again else ''}"
             case e.RunParked():
                 return "run parks" + ("" if event.due_ms is None else f" until +{event.due_ms - T0}")
             case e.RunCancelling():

@@ -9,7 +9,6 @@ import pytest
 from msgspec.structs import replace
 
 from executor.kernel.core import events as e
-from executor.kernel.core import facts as f
 from executor.kernel.journal.codec import Codec
 from executor.kernel.store.run_rows import Record
 from executor.service.upkeep.findings import Finding
@@ -30,12 +29,10 @@ class Recording(Drive):
         self._codec = Codec(self.plan)
         self._at_ms = 0
 
-    def feed(self, fact: f.Fact) -> list[e.Event]:
-        events = super().feed(fact)
-        self._at_ms = max(self._at_ms, fact.at_ms)
-        for event in events:
-            self.records.append(self._codec.to_record(len(self.records) + 1, self._at_ms, event))
-        return events
+    def keep(self, event: e.Event, at_ms: int) -> None:
+        super().keep(event, at_ms)
+        self._at_ms = max(self._at_ms, at_ms)
+        self.records.append(self._codec.to_record(len(self.records) + 1, self._at_ms, event))
 
 
 def findings(recording: Recording, records: list[Record]) -> list[Finding]:
