@@ -34,7 +34,8 @@ from executor.kernel.run.loaded import LoadedRun
 from executor.kernel.run.parts import Parts
 from executor.kernel.run.places import Place, Waiting
 from executor.kernel.run.results import Arrivals, StepNote, Stream
-from executor.kernel.run.steps import AttemptSteps, StepJournal
+from executor.kernel.run.step_work import StepJournal
+from executor.kernel.run.steps import AttemptSteps
 from executor.kernel.run.time_limit import TimeLimit
 from executor.kernel.store.patience import with_retries
 from executor.kernel.store.run_rows import NewRun

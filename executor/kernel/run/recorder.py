@@ -42,7 +42,7 @@ from executor.kernel.run.children import begun_at, cancel_message, end_message
 from executor.kernel.run.loaded import LoadedRun, WaitKey
 from executor.kernel.run.meters import now_s, usage_row
 from executor.kernel.run.parts import Parts
-from executor.kernel.run.results import Payload, Result, StepNote, Stream
+from executor.kernel.run.results import Payload, Result, StepNote, Stored, Stream
 from executor.kernel.store.run_rows import Append, NewRun, Record
 from executor.kernel.store.statements import RunStatus
 from executor.kernel.store.topics.alerts import AlertRow
@@ -197,7 +197,7 @@ class Recorder:
         event = replace(note.event, key=key)
         evolve(self._plan, state, event)
         self._record(event, self._fold.apply(event, note.output))
-        note.seq = self._seq
+        note.place = Stored(self._seq, self._at_ms)
         self._count_step(event)
         if type(event) is StepFinished and (event.usage or event.cost is not None):
             name = state.tries[key].by_n[event.n].name

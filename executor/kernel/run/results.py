@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable, Mapping
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -28,27 +28,34 @@ from executor.kernel.store.run_rows import NewRun
 from executor.kernel.store.topics.cache import CacheRow
 
 
+class Stored(NamedTuple):
+    """The place of an event that is on disk."""
+
+    seq: int
+    at_ms: int
+
+
 class StepNote:
-    """The event of a step for the run's loop to record. `done` is set to the seq of the event when it is on disk, or is
+    """The event of a step for the run's loop to record, which sets its `place`. `done` is set when it is on disk, or is
     None if nothing waits for that. The key of `event` is filled in when it is recorded: the run may have moved to
     another plan by then."""
 
-    __slots__ = ("done", "event", "output", "seq")
+    __slots__ = ("done", "event", "output", "place")
 
     def __init__(
         self,
         event: StepStarted | StepFinished,
         output: bytes | None = None,
-        done: asyncio.Future[int] | None = None,
+        done: asyncio.Future[Stored] | None = None,
     ) -> None:
         self.event = event
         self.output = output
         self.done = done
-        self.seq = 0
+        self.place = Stored(0, 0)
 
     def stored(self) -> None:
         if self.done is not None and not self.done.done():
-            self.done.set_result(self.seq)
+            self.done.set_result(self.place)
 
     def refuse(self) -> None:
         """Refuse the event: the attempt was over, so it is not recorded."""

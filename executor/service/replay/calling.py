@@ -22,7 +22,8 @@ from executor.kernel.handler.base import StepKind as Kind
 from executor.kernel.run.attempt import Attempt, Host
 from executor.kernel.run.kept import RunMemory
 from executor.kernel.run.results import Arrivals
-from executor.kernel.run.steps import AttemptSteps, new_call
+from executor.kernel.run.step_work import new_call
+from executor.kernel.run.steps import AttemptSteps
 from executor.kernel.values.money import nanos_of, usd_of
 from executor.kernel.values.payload import dump
 from executor.service.replay.recording import Outcome, Used, tokens_in

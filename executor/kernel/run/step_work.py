@@ -1,0 +1,170 @@
+"""The two events of a step, for steps of handlers (`steps.py`) and of durable functions (`durable.py`): its start is on
+disk before its work begins, its end before anything follows from it."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Final
+
+import orjson
+from msgspec import Struct
+from msgspec.structs import replace
+
+from compiler.keys import NodeKey
+from executor.errors import BlockError
+from executor.kernel.core.events import ErrorInfo, StepEffect, StepFinished, StepKind, StepStarted
+from executor.kernel.handler.base import Stepped
+from executor.kernel.journal.codec import data_of
+from executor.kernel.journal.reader import Records, output_of
+from executor.kernel.process.tracebacks import traceback_of
+from executor.kernel.run.border import Border
+from executor.kernel.run.results import StepNote, Stored, Stream
+from executor.kernel.store.patience import with_retries
+from executor.kernel.store.topics.store import Store
+from executor.kernel.values.money import USD_MAX
+from executor.kernel.values.payload import dump
+from executor.kernel.values.payload import encode as encode_payload
+from executor.kernel.values.schema import ASIDE_BYTES
+
+log = logging.getLogger("weft.steps")
+
+NAME_MAX: Final = 200  # characters
+USAGE_MAX: Final = 20  # counts of one step
+NO_KEY: Final[NodeKey] = ((), -1)  # the key of the moment is filled in when a note is recorded
+
+
+class StepJournal(Struct, frozen=True):
+    """Records and reads the steps of an attempt. `keep` takes a note to the loop of the run; `begun` waits until the
+    start of the attempt is on disk."""
+
+    store: Store
+    run_id: str
+    keep: Callable[[StepNote, Stream], None]
+    begun: Callable[[], Awaitable[None]]
+    loop: asyncio.AbstractEventLoop
+
+    async def record(self, event: StepStarted | StepFinished, output: bytes | None = None) -> Stored:
+        """Record the event and wait until it is on disk. Raises BlockError if the attempt is over."""
+        done: asyncio.Future[Stored] = self.loop.create_future()
+        self.keep(StepNote(event, output, done), "log")
+        return await done
+
+    def note(self, event: StepStarted | StepFinished) -> None:
+        """Record the event with the next append."""
+        self.keep(StepNote(event), "log")
+
+    async def finished(self, seq: int) -> tuple[dict[str, Any], bytes | None]:
+        """Data and output of event `seq`, of an earlier entry. Raises BlockError: the database cannot be read."""
+        await self.begun()
+
+        async def ask() -> tuple[dict[str, Any], bytes | None]:
+            async for record in Records(self.store, self.run_id, after=seq - 1, upto=seq):
+                return data_of(record), await output_of(self.store, record)
+            raise BlockError(f"event {seq} of run {self.run_id} is missing", code="step_missing", retryable=False)
+
+        what = f"a step of run {self.run_id}"
+        return await with_retries(ask, what=what, failed="the database could not be read", log=log)
+
+
+class Call(Struct, frozen=True):
+    n: int
+    kind: StepKind
+    name: str
+    input_hash: str
+    effect: StepEffect
+
+
+class Ended(Struct, frozen=True):
+    """The end of a step, on disk. `error` is None if it has an output."""
+
+    stored: Stored
+    output: bytes | None = None
+    error: ErrorInfo | None = None
+
+    def value(self) -> Any:
+        return None if self.output is None else orjson.loads(self.output)
+
+
+class StepWork:
+    """The steps of one attempt. Its methods raise BlockError if the attempt is over."""
+
+    __slots__ = ("_attempt", "_border", "_journal")
+
+    def __init__(self, attempt: int, journal: StepJournal, border: Border) -> None:
+        self._attempt = attempt
+        self._journal = journal
+        self._border = border
+
+    def call(self, n: int, kind: StepKind, name: str, input: Any, effect: StepEffect) -> Call:
+        return new_call(self._border, n, kind, name, input, effect)
+
+    async def begin(self, call: Call) -> None:
+        event = StepStarted(NO_KEY, self._attempt, call.n, call.kind, call.name, call.input_hash, call.effect)
+        await self._journal.record(event)
+
+    async def finish(self, call: Call, result: Any) -> Ended:
+        stepped = result if isinstance(result, Stepped) else Stepped(result)
+        try:
+            data = await self._encoded(stepped.output)
+            counts, cost = _counts(stepped.usage), _cost(stepped.cost)
+        except BlockError as error:
+            return await self.fail(call, error)
+        event = StepFinished(NO_KEY, self._attempt, call.n, counts, cost, stepped.prices[:NAME_MAX])
+        return Ended(await self._journal.record(event, data), data)
+
+    async def fail(self, call: Call, error: BaseException, work: Any = None) -> Ended:
+        """`work`: what raised `error`, if it is code of users."""
+        traceback = getattr(error, "traceback", "") if work is None else traceback_of(error, work)
+        info = self._border.shown(replace(_info_of(error), traceback=traceback))
+        return Ended(await self._journal.record(StepFinished(NO_KEY, self._attempt, call.n, error=info)), error=info)
+
+    def cancel(self, call: Call) -> None:
+        """Record that it was cancelled, with the next append."""
+        self._journal.note(StepFinished(NO_KEY, self._attempt, call.n, error=CANCELLED))
+
+    async def _encoded(self, output: Any) -> bytes:
+        """JSON without secrets. Raises BlockError."""
+        data = dump(output)
+        if len(data) > ASIDE_BYTES:
+            data = await asyncio.to_thread(self._border.clean, output, data)
+        else:
+            data = self._border.clean(output, data)
+        if (full := self._border.full(len(data))) is not None:
+            raise BlockError(full.message, code=full.code, retryable=False, hint=full.hint)
+        return data
+
+
+CANCELLED: Final = ErrorInfo("cancelled", "the step was cancelled", retryable=True)
+
+
+def new_call(border: Border, n: int, kind: StepKind, name: str, input: Any, effect: StepEffect = "none") -> Call:
+    name = border.redactor.redact(name)[:NAME_MAX]
+    encode_payload(input)  # raises BlockError, naming what is not JSON
+    data = border.redactor.redact_json(orjson.dumps(input, option=orjson.OPT_SORT_KEYS))
+    digest = hashlib.sha256(b"\0".join((kind.encode(), name.encode(errors="backslashreplace"), data)))
+    return Call(n, kind, name, digest.hexdigest()[:32], effect)
+
+
+def _info_of(error: BaseException) -> ErrorInfo:
+    if isinstance(error, BlockError):
+        return ErrorInfo(error.code, error.message, error.retryable, None, error.hint)
+    if isinstance(error, TimeoutError):
+        return ErrorInfo("timeout", str(error) or "the step took too long", True)
+    return ErrorInfo("step_failed", f"{type(error).__name__}: {error}", True)
+
+
+def _cost(usd: float | None) -> float | None:
+    if usd is not None and not 0 <= usd <= USD_MAX:
+        message = f"the cost of a step is a number of US dollars from 0 to {USD_MAX}, not {usd}"
+        raise BlockError(message, code="payload_invalid", retryable=False)
+    return usd
+
+
+def _counts(usage: Mapping[str, int]) -> dict[str, int]:
+    if len(usage) > USAGE_MAX or not all(isinstance(n, int) for n in usage.values()):
+        message = f"the usage of a step is at most {USAGE_MAX} whole numbers by name"
+        raise BlockError(message, code="payload_invalid", retryable=False)
+    return {str(name)[:NAME_MAX]: int(n) for name, n in usage.items()}
