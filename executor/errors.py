@@ -19,6 +19,7 @@ WeftError                      code, message, hint, pointer into the request
 ├── WebhookDisabled            the webhook is disabled
 ├── WebhookNotReady            the workflow of the webhook cannot start now
 ├── BlockError                 a block's attempt failed; retryable or not
+│   ├── StepFailed             a step or child run that a durable function awaits has failed
 │   └── SandboxError           JavaScript failed or was stopped; never retried
 ├── Fenced                     another worker owns the run now: drop it, do nothing
 ├── Lost                       the process of an attempt is gone; how far it got is unknown
@@ -40,6 +41,7 @@ WeftError                      code, message, hint, pointer into the request
 ├── QueryRefused               SQL of `weft sql` and exports that only reading or the time limit refuses
 └── CorruptJournal             a bug of ours or a damaged file: the run loop stops and logs it
 
+NotDeterministic, a BaseException: a durable function did what it cannot do again in the same way.
 server/http/errors.py has their HTTP statuses.
 Diagnostics about a document are not errors but data: compiler.diagnostics.
 """
@@ -165,6 +167,15 @@ class BlockError(WeftError, code="block_failed"):
         self.deferred = deferred
         self.uncertain = uncertain
         self.traceback = traceback
+
+
+class StepFailed(BlockError):
+    """A step or a child run that a durable function awaits has failed. `code` and `message` are those of its error,
+    `traceback` the frames of the user's files: they are the same each time the function is entered."""
+
+
+class NotDeterministic(BaseException):
+    """The code of a durable function did what it cannot do again in the same way. `except Exception` lets it pass."""
 
 
 class SandboxError(BlockError, code="expression_failed"):

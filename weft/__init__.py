@@ -25,14 +25,18 @@ _PLACES = {
     "compiler.builder.step": "Block Container Edge End Graph Parallel Ref Sequence ref",
     "compiler.builder.workflow": "Workflow",
     "compiler.signature": "Param",
-    "compiler.tracing.calls": "approve continue_as_new http in_order sleep",
+    "compiler.tracing.calls": "Answer approve continue_as_new http in_order sleep",
+    "compiler.tracing.durable": "Durable durable",
     "compiler.tracing.steps": "step",
     "compiler.tracing.ways": "attempt each otherwise when",
     "compiler.tracing.workflow": "call workflow",
+    "executor.blocks.durable.together": "First first gather timeout",
+    "executor.blocks.durable.values": "now random uuid",
+    "executor.blocks.durable.waits": "form signal until",
     "executor.blocks.types.typed": "TypedBlock block",
     "executor.errors": (
         "AlreadyAnswered AnswerInvalid BadRequest BlockError Conflict InputInvalid LimitExceeded NotFound "
-        "QueueFull StoreError WeftError"
+        "NotDeterministic QueueFull StepFailed StoreError WeftError"
     ),
     "executor.kernel.handler.base": "Context Done Patch Suspend context",
     "executor.open.embed:open_engine": "open",

@@ -11,14 +11,18 @@ from compiler.builder.errors import (BuildError, TraceError)
 from compiler.builder.step import (Block, Container, Edge, End, Graph, Parallel, Ref, Sequence, ref)
 from compiler.builder.workflow import (Workflow)
 from compiler.signature import (Param)
-from compiler.tracing.calls import (approve, continue_as_new, http, in_order, sleep)
+from compiler.tracing.calls import (Answer, approve, continue_as_new, http, in_order, sleep)
+from compiler.tracing.durable import (Durable, durable)
 from compiler.tracing.steps import (step)
 from compiler.tracing.ways import (attempt, each, otherwise, when)
 from compiler.tracing.workflow import (call, workflow)
+from executor.blocks.durable.together import (First, first, gather, timeout)
+from executor.blocks.durable.values import (now, random, uuid)
+from executor.blocks.durable.waits import (form, signal, until)
 from executor.blocks.types.typed import (TypedBlock, block)
 from executor.errors import (
     AlreadyAnswered, AnswerInvalid, BadRequest, BlockError, Conflict, InputInvalid, LimitExceeded, NotFound,
-    QueueFull, StoreError, WeftError
+    NotDeterministic, QueueFull, StepFailed, StoreError, WeftError
 )
 from executor.kernel.handler.base import (Context, Done, Patch, Suspend, context)
 from executor.open.embed import (open_engine)
@@ -32,13 +36,15 @@ __version__: str
 open = open_engine
 
 __all__ = [
-    "Agent", "AlreadyAnswered", "AnswerInvalid", "ApiError", "Approval", "AsyncClient", "BadRequest", "Block",
-    "BlockError", "Branch", "Break", "BuildError", "Case", "ChatTrigger", "Client", "ClientError", "Conflict",
-    "Container", "Context", "ContinueAsNew", "Done", "Each", "Edge", "End", "Engine", "Event", "File", "Form",
-    "FormTrigger", "Function", "Graph", "HitEndpoint", "Http", "InputInvalid", "LimitExceeded", "Loop",
-    "NotFound", "Note", "Parallel", "Param", "Patch", "QueueFull", "Ref", "Response", "Router", "RunFailed",
-    "RunWorkflow", "Schedule", "SendEmail", "Sequence", "ServerUnreachable", "Set", "Signal", "Sleep", "Sql",
-    "Start", "StoreError", "Suspend", "TraceError", "TypedBlock", "Variables", "Webhook", "WeftError",
-    "Workflow", "approve", "attempt", "block", "call", "context", "continue_as_new", "each", "http", "in_order",
-    "open", "otherwise", "ref", "sleep", "step", "when", "workflow"
+    "Agent", "AlreadyAnswered", "Answer", "AnswerInvalid", "ApiError", "Approval", "AsyncClient", "BadRequest",
+    "Block", "BlockError", "Branch", "Break", "BuildError", "Case", "ChatTrigger", "Client", "ClientError",
+    "Conflict", "Container", "Context", "ContinueAsNew", "Done", "Durable", "Each", "Edge", "End", "Engine",
+    "Event", "File", "First", "Form", "FormTrigger", "Function", "Graph", "HitEndpoint", "Http", "InputInvalid",
+    "LimitExceeded", "Loop", "NotDeterministic", "NotFound", "Note", "Parallel", "Param", "Patch", "QueueFull",
+    "Ref", "Response", "Router", "RunFailed", "RunWorkflow", "Schedule", "SendEmail", "Sequence",
+    "ServerUnreachable", "Set", "Signal", "Sleep", "Sql", "Start", "StepFailed", "StoreError", "Suspend",
+    "TraceError", "TypedBlock", "Variables", "Webhook", "WeftError", "Workflow", "approve", "attempt", "block",
+    "call", "context", "continue_as_new", "durable", "each", "first", "form", "gather", "http", "in_order",
+    "now", "open", "otherwise", "random", "ref", "signal", "sleep", "step", "timeout", "until", "uuid", "when",
+    "workflow"
 ]

@@ -5,15 +5,29 @@ from __future__ import annotations
 
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, Generic, TypedDict, TypeVar, Unpack, cast
 
+import msgspec
 from msgspec import UNSET
 
 from compiler.builder.blocks import Approval, ContinueAsNew, Http, Sleep
 from compiler.builder.errors import TraceError
 from compiler.signature import TypeUnknown, schema_of
+from compiler.tracing.body import present_body
+from compiler.tracing.duration import Duration, pause_of, seconds_of
 from compiler.tracing.trace import current
 from compiler.tracing.values import Traced
+
+F = TypeVar("F")
+
+
+class Pause(TypedDict, total=False):
+    """A Duration whose seconds have a place of their own."""
+
+    days: float
+    hours: float
+    minutes: float
 
 
 @contextmanager
@@ -28,11 +42,40 @@ def in_order() -> Generator[None]:
         scope.ordered = before
 
 
-def sleep(seconds: float | Any, *, id: str | None = None) -> Any:
-    """A pause of the run, on disk. It waits for all calls before it, and all calls after it wait for it."""
+if TYPE_CHECKING:
+
+    class Sleeping(Any):  # type: ignore[misc]  # for workflow functions the value is Any
+        """A pause: awaited in a durable function; in a workflow function the block is recorded already."""
+
+        def __await__(self) -> Generator[Any, Any, None]:
+            raise NotImplementedError
+
+    class Asking(Any):  # type: ignore[misc]  # as above
+        """A question to a person: awaited in a durable function, it gives the answer; in a workflow function it stands
+        for that."""
+
+        def __await__(self) -> Generator[Any, Any, Answer[Any]]:
+            raise NotImplementedError
+
+
+class Answer(msgspec.Struct, Generic[F], frozen=True):
+    """The answer of a person. `fields`: of the form, of the type that was asked for. `by`: who answered, if that is
+    known."""
+
+    action: str
+    fields: F
+    by: str | None = None
+
+
+def sleep(seconds: float | timedelta | Any = None, *, id: str | None = None, **more: Unpack[Pause]) -> Sleeping:
+    """A pause, on disk: `sleep(30)`, `sleep(days=3)`, `sleep(timedelta(hours=1))`. In a durable function it is awaited.
+    In a workflow function it waits for all calls before it, and all calls after it wait for it."""
+    length = pause_of(seconds, cast(Duration, more))
+    if (body := present_body()) is not None:
+        return cast("Sleeping", body.sleep(length))
     trace = current("sleep")
-    node = trace.add("sleep", Sleep(seconds), id=id, barrier=True)
-    return Traced(node, node.scope)
+    node = trace.add("sleep", Sleep(length), id=id, barrier=True)
+    return cast("Sleeping", Traced(node, node.scope))
 
 
 def approve(
@@ -48,31 +91,37 @@ def approve(
     by: Sequence[str] | None = None,
     notify: Mapping[str, Any] | None = None,
     id: str | None = None,
-) -> Any:
-    """Ask a person. It waits for all calls before it, and all calls after it wait for the answer.
+    **within: Unpack[Duration],
+) -> Asking:
+    """Ask a person.
 
     fields       a type, or a JSON Schema: the form for the person
     actions      ids of the buttons; without them `approve` and `reject`
-    expires_in   seconds, as remind_before
+    days, hours, minutes, seconds  the time to answer, or `expires_in`, in seconds, as remind_before
     others       as the params of the block `approval`
 
-    The value has the fields, `action`, `answered_by` and `answered_at`.
+    In a durable function it is awaited, and returns an Answer with `action`, `fields` and `by`; it raises TimeoutError
+    when no answer came in time. In a workflow function it waits for all calls before it, and all calls after it
+    wait for the answer; the value has the fields, `action`, `answered_by` and `answered_at`.
     """
-    trace = current("approve")
+    limit_s = seconds_of(within)
     given = {
         "text": text,
         "show": show,
         "fields": _form(fields),
         "actions": actions,
-        "expires_in_s": expires_in,
+        "expires_in_s": expires_in if limit_s is None else limit_s,
         "on_expire": on_expire,
         "remind_before_s": remind_before,
         "by": by,
         "notify": notify,
     }
-    block = Approval(title, **{key: value for key, value in given.items() if value is not None})
-    node = trace.add("approve", block, id=id, barrier=True)
-    return Traced(node, node.scope)
+    given = {key: value for key, value in given.items() if value is not None}
+    if (body := present_body()) is not None:
+        return cast("Asking", body.approve({"title": title, **given}, fields))
+    trace = current("approve")
+    node = trace.add("approve", Approval(title, **given), id=id, barrier=True)
+    return cast("Asking", Traced(node, node.scope))
 
 
 def continue_as_new(input: Any = None, *, id: str | None = None) -> None:

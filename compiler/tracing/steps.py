@@ -1,5 +1,5 @@
-"""`@weft.step`: a typed function that workflow functions call. Traced, a call is a block of type `python`; elsewhere it
-calls the function, as in a unit test."""
+"""`@weft.step`: a typed function that workflow functions call. Traced, a call is a block of type `python`; awaited in a
+durable function, a step of its run; elsewhere it calls the function, as in a unit test."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from compiler.builder.step import Block, Options
 from compiler.document import PolicyDoc
 from compiler.plan import Effect
 from compiler.signature import Signature, SignatureUnusable, TypeUnknown, Unfit, read, schema_of, signature_of, write
+from compiler.tracing.body import present_body
 from compiler.tracing.trace import Trace, active
 from compiler.tracing.values import Condition, Traced, kind_of, reference
 
@@ -63,9 +64,11 @@ class Step(Generic[P, R]):
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         trace = active()
-        if trace is None:
-            return self.function(*args, **kwargs)
-        return cast(R, self._record(trace, args, kwargs))
+        if trace is not None:
+            return cast(R, self._record(trace, args, kwargs))
+        if (body := present_body()) is not None:
+            return cast(R, body.step(self, args, kwargs))
+        return self.function(*args, **kwargs)
 
     def with_options(self, *, id: str | None = None, after: Any = (), **policy: Unpack[_Policy]) -> Step[P, R]:
         """Return the same step with options for one call: `charge.with_options(id="deposit", after=[packed])(order)`.

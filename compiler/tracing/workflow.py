@@ -14,14 +14,15 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Coroutine, Iterable, Mapping
 from functools import update_wrapper
-from typing import Any, Final, Generic, ParamSpec, TypeVar, overload
+from typing import Any, Final, Generic, ParamSpec, TypeVar, cast, overload
 
 from msgspec import UNSET
 
 from compiler.builder.blocks import RunWorkflow, Set, Start
 from compiler.builder.errors import TraceError
 from compiler.document import FORMAT
-from compiler.signature import Signature, SignatureUnusable, TypeUnknown, signature_of
+from compiler.signature import Signature, SignatureUnusable, TypeUnknown, Unfit, signature_of, write
+from compiler.tracing.body import present_body
 from compiler.tracing.source import refuse_silent
 from compiler.tracing.steps import Step
 from compiler.tracing.trace import Trace, active, current, finished
@@ -66,14 +67,18 @@ class FunctionWorkflow(Generic[P, R_co]):
         return self._trace()[1].workflows
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R_co:
-        """Call it in another workflow function: a run of its own, as with `weft.call`. Raises TraceError elsewhere."""
-        if active() is None:
+        """Call it in another workflow function, or await it in a durable function: a run of its own, as with
+        `weft.call`. Raises TraceError elsewhere."""
+        body = present_body()
+        if active() is None and body is None:
             hint = f"Start a run with engine.run({self.function.__name__}, {{...}}), or call its steps in a unit test."
             raise TraceError(f"{self.name} is a workflow, which runs in an engine. {hint}")
         try:
             bound = inspect.signature(self.function).bind(*args, **kwargs)
         except TypeError as error:
             raise TraceError(f"{self.name}: {error}.") from None
+        if body is not None:
+            return cast(R_co, body.call(self, dict(bound.arguments)))
         return call(self, dict(bound.arguments))
 
     def _trace(self) -> tuple[dict[str, Any], Trace]:
@@ -84,12 +89,14 @@ class FunctionWorkflow(Generic[P, R_co]):
                 one.name: Traced(trace.start, trace.root, (one.name,), one.schema) for one in self.signature.parameters
             }
             with trace.recording():
-                refuse_silent(self.function, trace.sources)
-                function: Callable[..., Any] = self.function
-                returned = finished(function, function(**values))
-                _return(trace, returned)
+                self._record(trace, values)
             self._traced = {**self._envelope(), **trace.document()}, trace
         return self._traced
+
+    def _record(self, trace: Trace, values: Mapping[str, Traced]) -> None:
+        refuse_silent(self.function, trace.sources)
+        function: Callable[..., Any] = self.function
+        _return(trace, finished(function, function(**values)))
 
     def _envelope(self) -> dict[str, Any]:
         made: dict[str, Any] = {"format": FORMAT, "name": self.name}
@@ -159,7 +166,10 @@ def call(workflow: str, input: Any = None, *, id: str | None = None) -> Any: ...
 
 def call(workflow: str | FunctionWorkflow[Any, Any], input: Any = None, *, id: str | None = None) -> Any:
     """Start a run of another workflow. A workflow function is stored together with this one; a workflow given by name
-    must be stored when the run starts. The value is its output."""
+    must be stored when the run starts. The value is its output. In a durable function the call is awaited, and the
+    output has the type that the workflow function returns."""
+    if (body := present_body()) is not None:
+        return body.call(workflow, input)
     trace = current("call")
     called = None if isinstance(workflow, str) else workflow
     name = workflow if isinstance(workflow, str) else workflow.name
@@ -183,6 +193,21 @@ def _check_input(called: FunctionWorkflow[Any, Any], input: Any) -> None:
         inspect.signature(called.function).bind(**(input or {}))
     except TypeError as error:
         raise TraceError(f"{takes}: {error}.") from None
+
+
+def input_of(workflow: Any, input: Any, arguments: Mapping[str, Any]) -> Any:
+    """Return the input of a run from the arguments of a workflow function, with which it could be called. Raises
+    TypeError, also if there is an `input` beside them."""
+    name = next(iter(arguments))
+    if not isinstance(workflow, FunctionWorkflow):
+        raise TypeError(f"unexpected argument {name!r}: only workflow functions have arguments by name")
+    if input is not None:
+        raise TypeError(f"{workflow.name} got an input and the argument {name!r}: pass one of them")
+    inspect.signature(workflow.function).bind(**arguments)
+    try:
+        return {name: write(value) for name, value in arguments.items()}
+    except Unfit as error:
+        raise TypeError(f"{workflow.name}: an argument is {error.message}") from None
 
 
 def called_by(

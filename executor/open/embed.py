@@ -23,7 +23,7 @@ from executor.blocks.http.binding import checked_hosts
 from executor.blocks.http.client import GuardedClient
 from executor.blocks.sandbox.sandbox import Sandbox
 from executor.blocks.services import MailSettings, Runners, Services
-from executor.blocks.types.python import Python, steps_of
+from executor.blocks.types.python import blocks_of
 from executor.blocks.types.registry import Registry
 from executor.blocks.vault import key_file
 from executor.blocks.vault.command import External
@@ -107,7 +107,8 @@ async def open_engine(
     database       a SQLite file, made if it is missing, or a postgresql:// address; None for a temporary file,
                    removed at the end
     functions      the functions that blocks of type `python` may call, by name
-    workflows      functions with `@weft.workflow`, whose steps are among these functions; called ones are stored
+    workflows      functions with `@weft.workflow`, whose steps are among these functions, or with `@weft.durable`;
+                   called ones are stored
     blocks         more block types, beside those of installed packages
     env, secrets   the values that `${NAME}` reads, and the names of secrets among them, kept out of records. With the
                    hosts of each, `{"KEY": ["api.example.com"]}`, the rules of stored secrets hold for them; a list
@@ -125,9 +126,7 @@ async def open_engine(
     flows, environment = list(workflows), _environment(env or {}, secrets)
     with _store(database) as (store, bus, path), _key(secret, path) as secret, _tuned_gc(tune_gc):
         sandbox = Sandbox()
-        called: dict[str, Callable[..., Any]] = {**steps_of(flows), **(functions or {})}
-        python = [Python(called)] if called else []  # without functions there is no such type
-        registry = Registry.load([*connectors(), *blocks, *python], sandbox=sandbox)
+        registry = Registry.load([*connectors(), *blocks, *blocks_of(flows, functions)], sandbox=sandbox)
         _collect_imported()
         services = Services(
             **environment,

@@ -123,10 +123,10 @@ def _steps_beside(file: str) -> list[str]:
     it."""
     if not is_python(file):
         return []
-    from executor.blocks.types.python import load_module, steps_of
+    from executor.blocks.types.python import has_functions, load_module
 
     path = file if file.endswith(".py") else file.rsplit(":", 1)[0]
-    return [path] if steps_of(vars(load_module(path)).values()) else []
+    return [path] if has_functions(load_module(path)) else []
 
 
 @contextmanager

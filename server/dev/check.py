@@ -20,7 +20,7 @@ from compiler.compile import compile_document
 from compiler.tracing.workflow import FunctionWorkflow, called_by
 from executor.blocks.connectors.stored import connectors
 from executor.blocks.sandbox.sandbox import Sandbox
-from executor.blocks.types.python import load_module, python_blocks, steps_of
+from executor.blocks.types.python import has_functions, load_module, python_blocks
 from executor.blocks.types.registry import Registry
 
 
@@ -53,7 +53,7 @@ def read(file: str) -> Found:
     itself."""
     module = load_module(file)
     documents = dict(_documents(module, Path(file).stem))
-    steps = bool(steps_of(vars(module).values()))
+    steps = has_functions(module)
     named = [part.strip() for part in os.environ.get("WEFT_FUNCTIONS", "").split(",") if part.strip()]
     own = python_blocks([*named, *([file] if steps else ())])
     if not documents:

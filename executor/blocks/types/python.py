@@ -22,10 +22,12 @@ from compiler.catalog import BlockSpec, Finding, Params
 from compiler.diagnostics import suggest
 from compiler.references import escape
 from compiler.signature import Unfit, write
+from compiler.tracing.durable import durables_of
 from compiler.tracing.steps import Step, steps_in
 from compiler.tracing.workflow import FunctionWorkflow, called_by
 from executor.blocks.runners.call import place_of
 from executor.blocks.services import call_elsewhere
+from executor.blocks.types.durable import durable_blocks
 from executor.blocks.types.params import invalid
 from executor.blocks.types.typed import call_function
 from executor.errors import BlockError
@@ -162,10 +164,34 @@ def _shown_of(step: Step[Any, Any]) -> str:
 
 
 def python_blocks(named: Iterable[str]) -> list[Block]:
-    """Return the block type for these functions, as `import_functions` takes them; none without any. Raises
-    ValueError."""
+    """Return the block types for these functions, as `import_functions` takes them, and for the durable functions of
+    files and modules; none without any. Raises ValueError."""
+    named = list(named)
     found = import_functions(named)
-    return [Python(found)] if found else []
+    modules = [load_module(text) for text in named if _is_module(text)]
+    try:
+        durable = durable_blocks(value for module in modules for value in vars(module).values())
+    except TraceError as error:
+        raise ValueError(str(error)) from error
+    return [*([Python(found)] if found else ()), *durable]
+
+
+def blocks_of(workflows: Iterable[Any], functions: Mapping[str, Function] | None) -> list[Block]:
+    """Return the block types for the steps of these workflows, these functions, and durable functions. Raises
+    ValueError, TraceError."""
+    workflows = list(workflows)
+    called: dict[str, Function] = {**steps_of(workflows), **(functions or {})}
+    return [*([Python(called)] if called else ()), *durable_blocks(workflows)]
+
+
+def has_functions(module: ModuleType) -> bool:
+    """Return True if blocks call functions of the module. Raises ValueError, TraceError."""
+    values = list(vars(module).values())
+    return bool(steps_of(values) or durables_of(values))
+
+
+def _is_module(text: str) -> bool:
+    return ":" not in text and "=" not in text
 
 
 def import_functions(named: Iterable[str]) -> dict[str, Function]:
@@ -173,7 +199,7 @@ def import_functions(named: Iterable[str]) -> dict[str, Function]:
     or module, `flow.py`, `shop.flow`. Raises ValueError, naming the failing entry and the reason."""
     found: dict[str, Function] = {}
     for text in named:
-        if ":" not in text and "=" not in text:
+        if _is_module(text):
             for name, step in _steps_in(text).items():
                 if name in found:
                     raise ValueError(f"two functions have the name {name!r}; give the step in {text} another name=")
@@ -207,8 +233,10 @@ def _steps_in(place: str) -> dict[str, Step[Any, Any]]:
         raise ValueError(f"{place}: {error}") from error
     except Exception as error:
         raise ValueError(f"{place}: {type(error).__name__}: {error}") from error
-    if not found:
-        raise ValueError(f"{place} has no function with @weft.step; write {place}:function for a plain one")
+    if not has_functions(module):
+        raise ValueError(
+            f"{place} has no function with @weft.step or @weft.durable; write {place}:function for a plain one"
+        )
     return found
 
 

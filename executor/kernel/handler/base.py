@@ -24,6 +24,7 @@ from compiler.catalog import BlockSpec, Catalog
 from compiler.plan import Node, RunnerName
 from executor.errors import BlockError
 from executor.kernel.core.events import StepEffect, WaitKind
+from executor.kernel.handler.durable import DurableCalls
 from executor.kernel.handler.needs import Connections, Http, Services
 from executor.kernel.process.observe import current
 from executor.kernel.store.run_rows import NewRun
@@ -218,6 +219,7 @@ class Access(Protocol):
     def over(self) -> Over: ...
     def memory(self) -> Memory: ...
     def steps(self) -> Steps: ...
+    async def durable_calls(self) -> DurableCalls: ...
     async def prepare_child(self, request: ChildRequest) -> NewRun: ...
     async def prepare_next(self, input: Any) -> NewRun: ...
     async def repeat_wanted(self) -> bool: ...
@@ -234,6 +236,7 @@ class Context(Struct, eq=False):
     broke            end sentinels: a break block ran in the iteration that just ended
     last_checkpoint  the last checkpoint of an earlier attempt of this key in this run, secrets redacted, or None
     steps            its steps, once `step` or `wait` were used
+    calls            those of a durable function
     """
 
     own: Access
@@ -247,6 +250,7 @@ class Context(Struct, eq=False):
     broke: bool = False
     last_checkpoint: Any = None
     steps: Steps | None = None
+    calls: DurableCalls | None = None
 
     @property
     def run_id(self) -> str:
@@ -414,6 +418,11 @@ class Context(Struct, eq=False):
         """`wait` for code in a thread; not for the event loop."""
         return self._steps().wait_from_thread(suspend, name)
 
+    async def durable_calls(self) -> DurableCalls:
+        """Begin an entry of a durable function: its calls take the place of `step` and `wait`."""
+        self.calls = await self.own.durable_calls()
+        return self.calls
+
     def _steps(self) -> Steps:
         if self.steps is None:
             self.steps = self.own.steps()
@@ -450,7 +459,7 @@ class Registry(Catalog, Protocol):
 def sees_all(registry: Registry, type: str) -> bool:
     """Return True if blocks of this type may read all variables and the input, beside their params: as code of users
     does, which gets the context of its attempt."""
-    if type in ("python", "variables") or registry.get(type) is None:
+    if type in ("python", "durable", "variables") or registry.get(type) is None:
         return True
     return not holds_handles(registry.handler(type))
 

@@ -20,6 +20,7 @@ from msgspec.structs import replace
 
 from compiler.keys import NodeKey
 from executor.errors import BlockError
+from executor.kernel.core.state import Step
 from executor.kernel.handler.base import ChildRequest, Over
 from executor.kernel.handler.needs import Connections, Services
 from executor.kernel.journal.codec import Codec
@@ -29,12 +30,14 @@ from executor.kernel.process.threads import call_on
 from executor.kernel.run.ahead import Ahead
 from executor.kernel.run.attempt_log import AttemptLog
 from executor.kernel.run.border import Border
+from executor.kernel.run.durable import Driver, Entry
 from executor.kernel.run.kept import Checkpoints, RunMemory
 from executor.kernel.run.loaded import LoadedRun
 from executor.kernel.run.parts import Parts
 from executor.kernel.run.places import Place, Waiting
+from executor.kernel.run.recorded import Recorded, first_of
 from executor.kernel.run.results import Arrivals, StepNote, Stream
-from executor.kernel.run.step_work import StepJournal
+from executor.kernel.run.step_work import StepJournal, StepWork
 from executor.kernel.run.steps import AttemptSteps
 from executor.kernel.run.time_limit import TimeLimit
 from executor.kernel.store.patience import with_retries
@@ -231,11 +234,35 @@ class Attempt:
     def steps(self) -> AttemptSteps:
         if self.node.inline:
             raise BlockError("blocks of this type have no steps", code="steps_not_available", retryable=False)
-        host, main = self.host, self.task
-        tries = host.run.state.tries.get(self.started_as)
-        known = {} if tries is None else {n: copy(step) for n, step in tries.by_n.items()}  # as it was entered with
-        journal = StepJournal(host.parts.store, host.run.id, self.keep, self.begun, host.loop)
-        return AttemptSteps(self.node.name, self.number, known, journal, host.border, main)
+        return AttemptSteps(
+            self.node.name, self.number, self._entered_with(), self._journal(), self.host.border, self.task
+        )
+
+    def _entered_with(self) -> dict[int, Step]:
+        """Return the steps with which it was entered."""
+        tries = self.host.run.state.tries.get(self.started_as)
+        return {} if tries is None else {n: copy(step) for n, step in tries.by_n.items()}
+
+    def _journal(self) -> StepJournal:
+        host = self.host
+        return StepJournal(host.parts.store, host.run.id, self.keep, self.begun, host.loop)
+
+    async def durable_calls(self) -> Driver:
+        host, known, key = self.host, self._entered_with(), self.started_as
+        waits = host.run.state.waits.get(key, {}).values()
+        # For this attempt a wait that ended since it began is open.
+        unseen = {n for n, step in known.items() if step.arrives_seq < 0}
+        is_open = frozenset({wait.step for wait in waits if wait.step is not None} | unseen)
+        await self.begun()
+        first = await self.host.ask(lambda: first_of(host.parts.store, host.run.id), "reading the start of")
+        upto = max((step.finished_seq for step in known.values()), default=0)
+        recorded = Recorded(host.parts.store, host.run.id, self.key_text, upto)
+        entry = Entry(
+            self.node.name, self.number, f"{first.run}:{self.key_text}", first.at_ms, known, is_open, recorded
+        )
+        journal = self._journal()
+        work = StepWork(self.number, journal, host.border)
+        return Driver(entry, journal, work, host.parts.clock, host.parts.timers)
 
     async def prepare_child(self, request: ChildRequest) -> NewRun:
         """Secrets do not go on into another run's input: it reads them by name itself."""

@@ -313,7 +313,8 @@ def refused_in(handler: Context) -> BlockError | None:
 
 def left_by(handler: Context) -> Left | None:
     """Return the waits of this context's handler, if it has left."""
-    return handler.steps.left if isinstance(handler.steps, AttemptSteps) else None
+    left = getattr(handler.calls or handler.steps, "left", None)
+    return left if isinstance(left, Left) else None
 
 
 _inside: ContextVar[AttemptSteps | None] = ContextVar("weft_inside_step", default=None)

@@ -28,7 +28,8 @@ log = logging.getLogger("weft.worker")
 AGAIN_S: Final = (2.0, 6.0)
 AGAIN_EACH_S: Final = 0.05
 AGAIN_MAX_S: Final = 60.0
-PYTHON: Final = "python"  # the block type of functions, which a process without functions does not have
+# The block types of functions, which a process without such functions does not have.
+FUNCTIONS: Final = {"python": "Python function", "durable": "durable function"}
 PLANS_MAX: Final = 10_000
 
 
@@ -91,9 +92,9 @@ class MissingBlocks:
         try:
             handler = self._parts.registry.handler(node.type)
         except NotFound:
-            if node.type == PYTHON:
+            if (kind := FUNCTIONS.get(node.type)) is not None:
                 name = msgspec.json.decode(node.params).get("function")
-                return f"Python function {name!r} (this process has no functions)"
+                return f"{kind} {name!r} (this process has no functions)"
             return f"block type {node.type!r}"
         lacks: Lacks | None = getattr(handler, "lacks", None)
         return None if lacks is None else lacks(msgspec.json.decode(node.params))

@@ -23,7 +23,7 @@ import orjson
 from msgspec import Struct
 
 from executor.blocks.connectors.stored import connectors
-from executor.blocks.types.python import steps_of
+from executor.blocks.types.python import blocks_of
 from executor.blocks.types.registry import Registry
 from executor.kernel.handler.base import Block
 from executor.open.testing.outside import Effect, Outside
@@ -102,8 +102,7 @@ async def crash_everywhere(
         workflow = Workflow(
             document=document,
             input=input,
-            blocks=list(blocks),
-            functions={**steps_of([document]), **(functions or {})},
+            blocks=[*blocks_of([document], functions), *blocks],
             answers=dict(answers or {}),
             env=dict(env or {}),
             secrets=tuple(secrets),

@@ -13,7 +13,7 @@ from executor.blocks.connectors.stored import connectors
 from executor.blocks.http.client import GuardedClient
 from executor.blocks.sandbox.sandbox import Sandbox
 from executor.blocks.services import Services
-from executor.blocks.types.python import Python, steps_of
+from executor.blocks.types.python import blocks_of
 from executor.blocks.types.registry import Registry
 from executor.kernel.handler.base import Block
 from executor.kernel.process.clock import Clock
@@ -45,8 +45,7 @@ async def engine(
     time = ManualClock() if clock is None else clock
     sandbox = Sandbox(threads=1)
     flows = list(workflows)
-    called: dict[str, Callable[..., Any]] = {**steps_of(flows), **(functions or {})}
-    extra = [*connectors(), *([Python(called)] if called else ()), *blocks]
+    extra = [*connectors(), *blocks_of(flows, functions), *blocks]
     with TemporaryDirectory(prefix="weft-test-", ignore_cleanup_errors=True) as folder:
         path = Path(folder, "weft.db") if database is None else database
         opened = await Engine.open(

@@ -90,17 +90,18 @@ class Outside:
 
 
 class Entered:
-    """The keys of the attempts that were begun, in a file."""
+    """The runs and keys of the attempts that were begun, in a file."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
 
-    def add(self, key: str) -> None:
+    def add(self, run: str, key: str) -> None:
         with self._path.open("a") as file:
-            file.write(f"{key}\n")
+            file.write(f"{run} {key}\n")
 
-    def keys(self) -> list[str]:
-        return self._path.read_text().splitlines() if self._path.exists() else []
+    def keys(self) -> set[tuple[str, str]]:
+        lines = self._path.read_text().splitlines() if self._path.exists() else []
+        return {(run, key) for run, _, key in (line.partition(" ") for line in lines)}
 
 
 class WatchedBlock:
@@ -119,7 +120,7 @@ class WatchedBlock:
 
     async def run(self, ctx: Context) -> Outcome:
         doing = Doing(ctx.block, ctx.key, ctx.idempotency_key, ctx.attempt)
-        self._entered.add(ctx.key)
+        self._entered.add(ctx.run_id, ctx.key)
         before = DOING.set(doing)
         try:
             return await self._block.run(ctx)

@@ -31,14 +31,15 @@ async def finish(
     engine: Engine, run: str, answers: Answers | None = None, *, before_move: BeforeMove | None = None
 ) -> RunView:
     """Play the run to its end and return it. Its clock, a ManualClock, is moved to the next due time. `answers` are the
-    answers to waits, by the id of the block that waits:
+    answers to waits, by the name of the signal, the title of the question, or the id of the block that waits:
 
     approval          the action, `"approve"`, or `{"action": "approve", "fields": {...}}`
     form, question    the fields
     signal, callback  the payload, any JSON value
     attention         `retry`, `done` or `fail`; `retry` without an answer
 
-    A function gets the WaitView and returns one of these. Raises Stuck."""
+    A function gets the WaitView and returns one of these. A wait without an answer stays open while there is something
+    to wait for beside it. Raises Stuck."""
     clock = engine.parts.clock
     if not isinstance(clock, ManualClock):
         raise TypeError("finish moves a ManualClock: open the engine with weft.testing.engine")
@@ -83,17 +84,33 @@ async def _answer(engine: Engine, run: str, answers: Answers, answered: set[tupl
     for wait in [*view.waits, *view.child_waits]:
         if wait.kind in ("timer", "child") or (wait.run, wait.id) in answered:
             continue
-        block = wait.block
-        if block not in answers and wait.kind != "attention":
-            if wait.expires_at_ms is not None:
+        name = _answered_as(wait, answers)
+        if name is None and wait.kind != "attention":
+            if wait.expires_at_ms is not None or await _may_continue(engine, wait):
                 continue
-            hint = f'answers={{"{block}": ...}}'
-            raise Stuck(f"block {block!r} waits for {_ASKED.get(wait.kind, wait.kind)}, and there is no answer: {hint}")
-        answer = answers.get(block, "retry")
+            hint = f'answers={{"{wait.block}": ...}}'
+            asked = _ASKED.get(wait.kind, wait.kind)
+            raise Stuck(f"block {wait.block!r} waits for {asked}, and there is no answer: {hint}")
+        answer = "retry" if name is None else answers[name]
+        if wait.kind == "attention" and isinstance(answer, str) and answer not in wait.actions:
+            answer = "retry"  # it is for another wait of the block
         answered.add((wait.run, wait.id))
         await _send(engine, wait, answer(wait) if callable(answer) else answer)
         return True
     return False
+
+
+async def _may_continue(engine: Engine, wait: WaitView) -> bool:
+    """Return True if the block may continue without an answer: a durable function also waits for something that comes
+    by itself, or is at work."""
+    view = await engine.runs.view(wait.run)
+    at_work = any(node.key == wait.key and node.status in ("running", "retrying") for node in view.nodes)
+    return at_work or any(one.key == wait.key and one.kind in ("timer", "child") for one in view.waits)
+
+
+def _answered_as(wait: WaitView, answers: Answers) -> str | None:
+    """Return the name under which there is an answer. A durable function has many waits, of one block."""
+    return next((name for name in (wait.block, wait.name, wait.title) if name in answers), None)
 
 
 _ASKED: Final = {"approval": "an approval", "form": "a form", "signal": "a signal", "webhook": "a callback"}

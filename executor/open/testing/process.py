@@ -24,7 +24,6 @@ from msgspec import Struct, field
 from executor.blocks.connectors.stored import connectors
 from executor.blocks.sandbox.sandbox import Sandbox
 from executor.blocks.services import Services
-from executor.blocks.types.python import Python
 from executor.blocks.types.registry import Registry
 from executor.kernel.handler.base import Block
 from executor.kernel.store.sqlite.store import SQLiteStore
@@ -43,7 +42,6 @@ class Workflow(Struct, frozen=True):
     document: Any
     input: Any
     blocks: list[Any]
-    functions: dict[str, Any]
     answers: dict[str, Any]
     env: dict[str, str]
     secrets: tuple[str, ...]
@@ -100,7 +98,8 @@ class Process:
             self._armed = True
             run = (await engine.submit(self._workflow.document, input=self._workflow.input, idempotency_key=_KEY)).run
             view = await finish(engine, run, self._workflow.answers, before_move=self._note)
-            waits = await engine.waits.list(run=run, status=None)
+            runs = await engine.store.list_runs()  # this one, and those that it started
+            waits = [wait for one in runs for wait in await engine.waits.list(run=one.id, status=None)]
             result = Result(
                 run=run,
                 status=view.status,
@@ -108,7 +107,7 @@ class Process:
                 error=None if view.error is None else f"{view.error['code']}: {view.error['message']}",
                 variables=view.variables,
                 nodes={node.key: node.status for node in view.nodes},
-                repeated=tuple(sorted(had & set(entered.keys()))),
+                repeated=tuple(sorted(key for _, key in had & entered.keys())),
                 asked=tuple(sorted({wait.block for wait in waits if wait.kind == "attention"})),
             )
             (self._folder / _RESULT).write_bytes(msgspec.json.encode(result))
@@ -121,15 +120,15 @@ class Process:
         await store.open()
         await store.close()
 
-    async def _succeeded(self) -> set[str]:
+    async def _succeeded(self) -> set[tuple[str, str]]:
         if not (self._folder / _CLOCK).exists():
             return set()
         engine = await self._open(ManualClock(self._begin_ms()), Entered(self._folder / "none"), work=False)
         try:
-            found: set[str] = set()
+            found: set[tuple[str, str]] = set()
             for run in await engine.store.list_runs():
                 view = await engine.runs.view(run.id)
-                found |= {node.key for node in view.nodes if node.status == "succeeded"}
+                found |= {(run.id, node.key) for node in view.nodes if node.status == "succeeded"}
             return found
         finally:
             await engine.close(grace_s=0)
@@ -139,8 +138,7 @@ class Process:
         sandbox = Sandbox(threads=1)
         http = WatchedClient(workflow.allow_private)
         http.outside = workflow.outside
-        python = [Python(workflow.functions)] if workflow.functions else []
-        installed = Registry.load([*connectors(), *python, *workflow.blocks], sandbox=sandbox)
+        installed = Registry.load([*connectors(), *workflow.blocks], sandbox=sandbox)
         blocks: list[Block] = [installed.handler(type) for type in installed.types()]
         return await Engine.open(
             SQLiteStore(self._folder / DATABASE, fault=self._point),

@@ -14,7 +14,7 @@ from compiler.diagnostics import Diagnostic
 from compiler.document import PRIORITY_MAX, PRIORITY_MIN, Described
 from compiler.keys import parse_wait
 from compiler.plan import Plan
-from compiler.tracing.workflow import FunctionWorkflow
+from compiler.tracing.workflow import FunctionWorkflow, input_of
 from executor.errors import BadRequest, Conflict, NotFound
 from executor.kernel.core import facts as f
 from executor.kernel.core.messages import Cancel, encode
@@ -78,10 +78,13 @@ class Runs(Topic):
         stop_after: str | None = None,
         draft: DraftHead | None = None,
         priority: int | None = None,
+        **arguments: Any,
     ) -> Submitted:
         """Start a run of a stored workflow (by name), of a workflow in Python, or of a document, which may be that of a
-        `draft`. `priority`: in place of that of the workflow. Raises CompileError, NotFound, InputInvalid, BadRequest,
+        `draft`. `arguments` of a workflow function are in place of its input: `submit(order, order="7")`. `priority`:
+        in place of that of the workflow. Raises CompileError, NotFound, InputInvalid, BadRequest,
         QueueFull, and Conflict when `idempotency_key` was used for a different request."""
+        input = input_of(workflow, input, arguments) if arguments else input
         new, plan, found = await self._asked(
             workflow, input, trigger, version, idempotency_key, priority, stop_after, draft
         )
@@ -140,9 +143,11 @@ class Runs(Topic):
         idempotency_key: str | None = None,
         timeout_s: float | None = None,
         priority: int | None = None,
+        **arguments: Any,
     ) -> RunView:
-        """Start a run and wait until it has ended. After `timeout_s` (None for no limit) the view shows it as it is
-        then, and it continues. Raises like `submit`."""
+        """Start a run and wait until it has ended: `run(document, {"order": "7"})`, `run(order, order="7")`. After
+        `timeout_s` (None for no limit) the view shows it as it is then, and it continues. Raises like `submit`."""
+        input = input_of(workflow, input, arguments) if arguments else input
         asked, plan, _ = await self._asked(workflow, input, trigger, version, idempotency_key, priority)
         left = self._parts.owned.watch_left(asked.id)  # before it is there: it may end at once
         watched = AwaitedRun()

@@ -9,6 +9,7 @@ from typing import Any
 
 from executor.errors import BlockError
 from executor.kernel.handler.base import ChildRequest, Context, Memory, Over, Steps
+from executor.kernel.handler.durable import DurableCalls
 from executor.kernel.store.run_rows import NewRun
 from executor.kernel.values.payload import Bound
 
@@ -85,6 +86,9 @@ class Own:
 
     async def prepare_next(self, input: Any) -> NewRun:
         raise BlockError("no further runs here")
+
+    async def durable_calls(self) -> DurableCalls:
+        raise BlockError("no durable functions here")
 
     async def repeat_wanted(self) -> bool:
         return False

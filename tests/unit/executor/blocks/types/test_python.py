@@ -138,7 +138,7 @@ def test_functions_are_named_by_their_place() -> None:
 @pytest.mark.parametrize(
     ("named", "said"),
     [
-        (["weft_test_shop"], "has no function with @weft.step; write weft_test_shop:function"),
+        (["weft_test_shop"], "has no function with @weft.step or @weft.durable; write weft_test_shop:function"),
         (["=weft_test_shop:quote"], "not have the form"),
         (["weft_test_shop:nope"], "has no attribute 'nope'"),
         (["weft_test_shop:number"], "it is not a function"),

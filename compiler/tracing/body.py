@@ -1,0 +1,28 @@
+"""The way from steps and workflows to the durable function whose code calls them. `executor/blocks/durable` has the
+other end."""
+
+from __future__ import annotations
+
+from collections.abc import Coroutine, Mapping, Sequence
+from contextvars import ContextVar
+from typing import Any, Protocol
+
+
+class Body(Protocol):
+    """The code of a durable function while it runs. All that it returns is to be awaited."""
+
+    def step(self, step: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Coroutine[Any, Any, Any]: ...
+
+    def call(self, workflow: Any, input: Any) -> Coroutine[Any, Any, Any]: ...
+
+    def sleep(self, seconds: float) -> Coroutine[Any, Any, None]: ...
+
+    def approve(self, params: Mapping[str, Any], fields: Any) -> Coroutine[Any, Any, Any]: ...
+
+
+running: ContextVar[Body | None] = ContextVar("weft_durable", default=None)
+
+
+def present_body() -> Body | None:
+    """Return the durable function whose code calls this; None elsewhere, also in its steps."""
+    return running.get()

@@ -1,0 +1,125 @@
+"""`@weft.durable`: a function in ordinary Python whose run survives the end of its process.
+
+    @weft.durable
+    async def order(order: str, amount: float) -> str:
+        paid = await charge(order, amount)
+        await weft.sleep(days=3)
+        return paid.id
+
+Its document has one block, `body`, which runs the function. `executor/blocks/durable` has what the function can await.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Coroutine, Iterable, Mapping
+from types import CodeType
+from typing import Any, Final, ParamSpec, TypeVar, overload
+
+from compiler.builder.errors import TraceError
+from compiler.builder.step import Block, Options
+from compiler.tracing.steps import NAME_LENGTH_MAX, module_of
+from compiler.tracing.trace import Trace
+from compiler.tracing.values import Traced
+from compiler.tracing.workflow import FunctionWorkflow, called_by
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+BODY: Final = "body"
+TYPE: Final = "durable"
+
+
+class Durable(FunctionWorkflow[P, Coroutine[Any, Any, R]]):
+    """A durable function. `name`: of its workflow; `called`: that of its function in documents. Called in another
+    durable function, or in a workflow function, it is a child run."""
+
+    def __init__(self, function: Callable[P, Coroutine[Any, Any, R]], name: str, settings: Mapping[str, Any]) -> None:
+        super().__init__(function, name, settings)
+        self.called = f"{module_of(function)}.{function.__name__}"
+        if not inspect.iscoroutinefunction(function):
+            raise TraceError(f"{function.__name__} is not an `async def`, as a durable function is.", self.defined)
+        if function.__closure__:
+            message = f"{function.__name__} uses {function.__code__.co_freevars[0]!r} of a function around it"
+            raise TraceError(f"{message}: write it at the top of the module.", self.defined)
+        if self.signature.context:
+            raise TraceError("a durable function has no parameter ctx: use weft.context() in a step.", self.defined)
+
+    @property
+    def calls(self) -> dict[str, FunctionWorkflow[Any, Any] | None]:
+        """The workflow functions that its code names, also in functions of the same module that it calls."""
+        return {one.name: one for one in _named_in(self.function) if isinstance(one, FunctionWorkflow)}
+
+    def _record(self, trace: Trace, values: Mapping[str, Traced]) -> None:
+        options: Options = {"params": {"function": self.called} | ({"arguments": dict(values)} if values else {})}
+        trace.add(BODY, Block(TYPE, **options))
+
+
+def _named_in(function: Callable[..., Any]) -> Iterable[Any]:
+    """Return the values of the global names that a function uses, also through others of its module."""
+    seen, left, found = {id(function)}, [function], []
+    while left:
+        one = left.pop()
+        names = _names_of(one.__code__)
+        for value in (one.__globals__[name] for name in names if name in one.__globals__):
+            if id(value) in seen:
+                continue
+            seen.add(id(value))
+            found.append(value)
+            if inspect.isfunction(value) and value.__module__ == function.__module__:
+                left.append(value)
+    return found
+
+
+def _names_of(code: CodeType) -> Iterable[str]:
+    yield from code.co_names
+    for one in code.co_consts:
+        if isinstance(one, CodeType):
+            yield from _names_of(one)
+
+
+@overload
+def durable(function: Callable[P, Coroutine[Any, Any, R]], /) -> Durable[P, R]: ...
+
+
+@overload
+def durable(
+    *, name: str | None = None, settings: Mapping[str, Any] | None = None
+) -> Callable[[Callable[P, Coroutine[Any, Any, R]]], Durable[P, R]]: ...
+
+
+def durable(
+    function: Callable[..., Any] | None = None,
+    /,
+    *,
+    name: str | None = None,
+    settings: Mapping[str, Any] | None = None,
+) -> Any:
+    """Make an `async def` in ordinary Python a workflow: it awaits steps and what weft offers, and after a crash or a
+    wait its run continues where it was.
+
+    name      of the workflow; by default that of the function with `-` in place of `_`. It must stay the same while
+              runs are open
+    settings  `settings` of the document, such as `{"timeout_s": 3600}`
+
+    Raises TraceError: a parameter has no JSON form, or the function is not an `async def` of a module.
+    """
+
+    def made(function: Callable[..., Any]) -> Durable[Any, Any]:
+        called = name or function.__name__.replace("_", "-")
+        if len(called) > NAME_LENGTH_MAX:
+            raise TraceError(f"a durable function cannot have the name {called[:80]!r}.")
+        return Durable(function, called, settings or {})
+
+    return made(function) if function is not None else made
+
+
+def durables_of(values: Iterable[Any]) -> dict[str, Durable[Any, Any]]:
+    """Return the durable functions among these, and those that workflows among these call, also in others, by the names
+    of documents. Raises ValueError, TraceError."""
+    workflows = [value for value in values if isinstance(value, FunctionWorkflow)]
+    found: dict[str, Durable[Any, Any]] = {}
+    for one in (*workflows, *called_by(workflows).values()):
+        if isinstance(one, Durable) and found.setdefault(one.called, one) is not one:
+            raise ValueError(f"two durable functions have the name {one.called!r}: rename one of them")
+    return found

@@ -1,0 +1,134 @@
+"""Calls of a durable function side by side: all of them, the first of them, or within a time.
+
+They work on tasks of asyncio, as `asyncio.TaskGroup` and `asyncio.timeout` do, which durable functions may use as well.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from datetime import timedelta
+from typing import Any, Generic, TypeVar, Unpack, overload
+
+from msgspec import Struct
+
+from compiler.tracing.duration import Duration, pause_of
+
+A = TypeVar("A")
+B = TypeVar("B")
+C = TypeVar("C")
+D = TypeVar("D")
+E = TypeVar("E")
+F = TypeVar("F")
+T = TypeVar("T")
+V = TypeVar("V", covariant=True)
+
+
+class First(Struct, Generic[V], frozen=True):
+    """The first of several that ended: its place among them, and its result."""
+
+    index: int
+    value: V
+
+
+@overload
+async def gather(a: Awaitable[A], /) -> tuple[A]: ...
+@overload
+async def gather(a: Awaitable[A], b: Awaitable[B], /) -> tuple[A, B]: ...
+@overload
+async def gather(a: Awaitable[A], b: Awaitable[B], c: Awaitable[C], /) -> tuple[A, B, C]: ...
+@overload
+async def gather(a: Awaitable[A], b: Awaitable[B], c: Awaitable[C], d: Awaitable[D], /) -> tuple[A, B, C, D]: ...
+@overload
+async def gather(
+    a: Awaitable[A], b: Awaitable[B], c: Awaitable[C], d: Awaitable[D], e: Awaitable[E], /
+) -> tuple[A, B, C, D, E]: ...
+@overload
+async def gather(
+    a: Awaitable[A], b: Awaitable[B], c: Awaitable[C], d: Awaitable[D], e: Awaitable[E], f: Awaitable[F], /
+) -> tuple[A, B, C, D, E, F]: ...
+@overload
+async def gather(items: Iterable[A], function: Callable[[A], Awaitable[T]], /, *, at_most: int = 10) -> list[T]: ...
+async def gather(*given: Any, at_most: int = 10) -> Any:
+    """Wait for all of them and return their results in order: `await gather(a(), b())`. Or call an async function with
+    each item: `await gather(items, function, at_most=10)`, so many at the same time.
+
+    The first error cancels the others, and is raised when they have ended."""
+    if len(given) == 2 and not isinstance(given[0], Awaitable):
+        return await _each(given[0], given[1], at_most)
+    return tuple(await _all(given))
+
+
+@overload
+async def first(a: Awaitable[A], b: Awaitable[B], /) -> First[A | B]: ...
+@overload
+async def first(a: Awaitable[A], b: Awaitable[B], c: Awaitable[C], /) -> First[A | B | C]: ...
+@overload
+async def first(a: Awaitable[A], b: Awaitable[B], c: Awaitable[C], d: Awaitable[D], /) -> First[A | B | C | D]: ...
+async def first(*given: Awaitable[Any]) -> First[Any]:
+    """Wait for the first of them that ends, and cancel the others: their waits close. Raises its error, if it has
+    failed. A step that changes something outside is left to finish.
+
+    match await weft.first(weft.signal("confirmed"), weft.sleep(days=3)):
+        case weft.First(0, payload): ...
+        case weft.First(1): ..."""
+    if not given:
+        raise TypeError("first() needs at least one call to wait for")
+    tasks = _tasks(given)
+    try:
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        index = next(n for n, task in enumerate(tasks) if task.done())
+        return First(index, tasks[index].result())
+    finally:
+        await _cancel(tasks)
+
+
+def timeout(time: float | timedelta | None = None, /, **more: Unpack[Duration]) -> asyncio.Timeout:
+    """`async with weft.timeout(hours=2):` when the time is over, what is inside is cancelled, and raises TimeoutError.
+    A step that changes something outside is left to finish."""
+    return asyncio.timeout(pause_of(time, more))
+
+
+async def _each(items: Iterable[A], function: Callable[[A], Awaitable[T]], at_most: int) -> list[T]:
+    if at_most < 1:
+        raise ValueError(f"at_most is 1 or more, not {at_most}")
+    given = list(items)
+    found: dict[int, T] = {}
+    left = iter(enumerate(given))
+
+    async def work() -> None:
+        for at, item in left:
+            found[at] = await function(item)
+
+    await _all([work() for _ in range(min(at_most, len(given)))])
+    return [found[at] for at in range(len(given))]
+
+
+async def _all(given: Sequence[Awaitable[Any]]) -> list[Any]:
+    tasks = _tasks(given)
+    if not tasks:
+        return []
+    try:
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_EXCEPTION)
+        for task in tasks:
+            if task.done() and not task.cancelled() and (error := task.exception()) is not None:
+                raise error
+        return [task.result() for task in tasks]
+    finally:
+        await _cancel(tasks)
+
+
+def _tasks(given: Iterable[Awaitable[Any]]) -> list[asyncio.Future[Any]]:
+    return [asyncio.ensure_future(one) for one in given]
+
+
+async def _cancel(tasks: Iterable[asyncio.Future[Any]]) -> None:
+    """Cancel those that have not ended, and wait until they have: they may have to clean up."""
+    left = [task for task in tasks if not task.done()]
+    for task in left:
+        task.cancel()
+    if left:
+        await asyncio.wait(left)
+    for task in tasks:
+        if task.done() and not task.cancelled():
+            task.exception()  # looked at: the error that counts is raised

@@ -1,0 +1,28 @@
+"""The calls that the code of a durable function makes. See `executor/kernel/run/durable.py`."""
+
+from __future__ import annotations
+
+from asyncio import Future
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any, Protocol
+
+from executor.kernel.core.events import StepEffect
+
+
+class DurableCalls(Protocol):
+    """They have their numbers in the order in which they are made. Each returns a future of the lane, for the code
+    alone to await. `now_ms`: the time of the last arrival. `seed`: the same in each entry."""
+
+    @property
+    def now_ms(self) -> int: ...
+
+    @property
+    def seed(self) -> str: ...
+
+    def step(self, name: str, input: Any, work: Callable[[int], Awaitable[Any]], effect: StepEffect) -> Future[Any]: ...
+
+    def wait(self, name: str, suspend: Callable[[], Awaitable[Any]]) -> Future[Any]: ...
+
+    def sleep(self, due_ms: int) -> Future[Any]: ...
+
+    async def run(self, main: Callable[[], Coroutine[Any, Any, Any]]) -> Any: ...

@@ -1,0 +1,367 @@
+"""Drives the code of a durable function: an entry of it, from its first line until it ends or leaves.
+
+The code runs in a lane (`lane.py`), its steps in the event loop around it. What ends a call is an arrival: the end of a
+step or of a wait. Arrivals are delivered one at a time, in the order of their events in the journal, and the lane runs
+until nothing is ready before the next one. So calls have the same numbers in each entry, and get the same results,
+however they lie side by side.
+
+Nothing begins before all arrivals of the journal are delivered. When neither a step is under way nor an arrival left,
+the handler leaves: the waits that are new open, those that the code has cancelled close, and it is entered again when
+any of them ends. A timer whose time comes while a step is under way is recorded as a step.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+import logging
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from contextlib import suppress
+from contextvars import copy_context
+from functools import partial
+from typing import Any, Final
+
+from msgspec import Struct
+
+from executor.errors import BlockError, StepFailed
+from executor.kernel.core.events import ErrorInfo, StepEffect, StepFinished, StepKind, StepStarted
+from executor.kernel.core.facts import WaitStep
+from executor.kernel.core.state import Step
+from executor.kernel.handler.base import Leaving, MakeSuspend, Suspend
+from executor.kernel.process.clock import Clock
+from executor.kernel.process.timers import Timers
+from executor.kernel.run.attention import step_question
+from executor.kernel.run.lane import Lane
+from executor.kernel.run.recorded import Recorded
+from executor.kernel.run.step_work import CANCELLED, NO_KEY, Call, Ended, StepJournal, StepWork
+from executor.kernel.run.steps import ANY_INPUT, AtEach, Left
+
+log = logging.getLogger("weft.durable")
+
+STEPS_MAX: Final = 10_000  # of a durable function: each entry reads all of them
+WAITS_MAX: Final = 100  # that are open at the same time; further ones open when some of these are over
+NULL: Final = b"null"
+
+
+class Entry(Struct, frozen=True):
+    """The state in which an entry of a durable function begins. `known`: the steps of earlier entries, as they were
+    when it began; `open`: those of them that are open waits. `block`: the name of its block. `seed` and `started_ms`
+    are the same in each."""
+
+    block: str
+    attempt: int
+    seed: str
+    started_ms: int
+    known: Mapping[int, Step]
+    open: frozenset[int]
+    recorded: Recorded
+
+
+class _Made:
+    """A call that the code has made in this entry. One of `work` (until it is over), `suspend` and `due_ms` is set."""
+
+    __slots__ = ("call", "due_ms", "future", "suspend", "task", "work")
+
+    def __init__(
+        self,
+        call: Call,
+        future: asyncio.Future[Any],
+        work: Callable[[int], Awaitable[Any]] | None = None,
+        suspend: MakeSuspend | None = None,
+        due_ms: int | None = None,
+    ) -> None:
+        self.call = call
+        self.future = future
+        self.work = work
+        self.suspend = suspend
+        self.due_ms = due_ms
+        self.task: asyncio.Task[None] | None = None
+
+
+class Driver:
+    """Implements `DurableCalls`. `left`, once it has left: its waits. `now_ms`: time of the last arrival."""
+
+    def __init__(self, entry: Entry, journal: StepJournal, work: StepWork, clock: Clock, timers: Timers) -> None:
+        self.now_ms = entry.started_ms
+        self.seed = entry.seed
+        self.left: Left | None = None
+        self.refused: BlockError | None = None
+        self._entry = entry
+        self._journal = journal
+        self._work = work
+        self._clock = clock
+        self._timers = timers
+        self._loop = journal.loop
+        self._context = copy_context()
+        self._lane = Lane(self._timer, lambda: self.now_ms)  # type: ignore[abstract]  # it has all methods
+        self._n = 0
+        self._made: dict[int, _Made] = {}  # not delivered yet
+        self._new: list[int] = []  # not begun yet
+        self._arrivals: list[tuple[int, int, int]] = []  # heap of (seq, seq of the end, n)
+        self._ended: dict[int, Ended] = {}  # in this entry, not delivered yet
+        self._due: list[tuple[int, int]] = []  # heap of (due_ms, n): timers that have begun in this entry
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._wake = asyncio.Event()
+        self._over = False
+        self._failed: BaseException | None = None
+
+    # --- calls of the code, in the lane ---
+
+    def step(
+        self, name: str, input: Any, work: Callable[[int], Awaitable[Any]], effect: StepEffect
+    ) -> asyncio.Future[Any]:
+        """Do `work` once; it gets the number of the step."""
+        made = _Made(self._call("step", name, input, effect), self._lane.create_future(), work=work)
+        return self._add(made)
+
+    def wait(self, name: str, suspend: MakeSuspend) -> asyncio.Future[Any]:
+        return self._add(_Made(self._call("wait", name, None, "none"), self._lane.create_future(), suspend=suspend))
+
+    def sleep(self, due_ms: int) -> asyncio.Future[Any]:
+        return self._timer(due_ms, "sleep")
+
+    def _timer(self, due_ms: int, name: str = "timer") -> asyncio.Future[Any]:
+        return self._add(_Made(self._call("wait", name, None, "none"), self._lane.create_future(), due_ms=due_ms))
+
+    def _call(self, kind: StepKind, name: str, input: Any, effect: StepEffect) -> Call:
+        if self._over or self.refused is not None:
+            raise Leaving
+        if self._n >= STEPS_MAX:
+            hint = "split the work into runs that the function calls, each a durable function"
+            message = f"the durable function has more than {STEPS_MAX:,} steps"
+            raise self._refuse(BlockError(message, code="limit_steps", retryable=False, hint=hint))
+        self._n += 1
+        call = self._work.call(self._n, kind, name, input, effect)
+        known = self._entry.known.get(call.n)
+        if known is not None and known.input_hash not in (call.input_hash, ANY_INPUT):
+            was, now = f"{known.kind} {known.name!r}", f"{call.kind} {call.name!r}"
+            message = f"call {call.n} is {now} now, and was {was} when the function first came to it"
+            if was == now:
+                message = f"call {call.n}, {now}, has other arguments now than when the function first came to it"
+            hint = (
+                "A durable function must make the same calls each time it is entered. Did its code change while the "
+                "run was open? Else look for times, random numbers and data from outside: use weft.now(), "
+                "weft.random(), weft.uuid(), and steps."
+            )
+            raise self._refuse(BlockError(message, code="steps_changed", retryable=False, hint=hint))
+        return call
+
+    def _refuse(self, error: BlockError) -> Leaving:
+        """The code cannot catch this: the entry ends with it."""
+        self.refused = self.refused or error
+        return Leaving()
+
+    def _add(self, made: _Made) -> asyncio.Future[Any]:
+        n = made.call.n
+        self._made[n] = made
+        known = self._entry.known.get(n)
+        if known is not None and known.finished_seq and known.arrives_seq >= 0:
+            heapq.heappush(self._arrivals, (known.arrives_seq or known.finished_seq, known.finished_seq, n))
+        else:
+            self._new.append(n)
+        made.future.add_done_callback(partial(self._dropped, made))
+        return made.future
+
+    def _dropped(self, made: _Made, future: asyncio.Future[Any]) -> None:
+        if future.cancelled():
+            self._stop(made)
+
+    def _stop(self, made: _Made) -> None:
+        """Stop the work of a step that is not needed, unless it changes something outside. Its end is recorded."""
+        if made.task is not None and made.work is not None and made.call.effect != "write":
+            made.task.cancel()
+
+    # --- the turns ---
+
+    async def run(self, main: Callable[[], Coroutine[Any, Any, Any]]) -> Any:
+        """Return the result of the code, or raise its error. Raises Leaving, and BlockError: `steps_changed`,
+        `limit_steps`, `not_deterministic`, `durable_stuck`."""
+        try:
+            task = self._lane.create_task(main())
+            await self._idle()
+            while not task.done():
+                if self._arrivals:
+                    _, seq, n = heapq.heappop(self._arrivals)
+                    await self._deliver(seq, n)
+                else:
+                    self._begin()
+                    await (self._next() if self._tasks else self._leave())
+                await self._idle()
+            await self._finish_steps()
+            return task.result()
+        finally:
+            await self._end()
+
+    async def _idle(self) -> None:
+        """Let the lane run. Raises what the code cannot catch."""
+        done: asyncio.Future[None] = self._loop.create_future()
+
+        def run() -> None:
+            try:
+                self._lane.run_idle()
+            except BaseException as error:
+                self._failed = self._failed or error
+            if not done.done():
+                done.set_result(None)
+
+        self._loop.call_soon(run)
+        await done
+        if self.refused is not None:
+            raise self.refused
+        if (broken := self._lane.refused) is not None:
+            raise BlockError(str(broken), code="not_deterministic", retryable=False) from broken
+        if self._failed is not None:
+            raise self._failed
+
+    async def _deliver(self, seq: int, n: int) -> None:
+        made = self._made.pop(n)
+        ended = self._ended.pop(n, None) or await self._entry.recorded.at(seq)
+        self.now_ms = max(self.now_ms, ended.stored.at_ms)
+        if made.future.done():
+            return
+        if ended.error is None:
+            made.future.set_result(ended.value())
+        else:
+            made.future.set_exception(_raised(ended.error))
+
+    def _begin(self) -> None:
+        """Begin what the code has called: all earlier arrivals are delivered."""
+        new, self._new = self._new, []
+        for n in new:
+            made = self._made[n]
+            if made.future.done():
+                self._made.pop(n)
+                continue
+            known = self._entry.known.get(n)
+            if known is not None and known.lost:
+                made.suspend = partial(_question, step_question(self._entry.block, n, made.call.name))
+                made.work = None
+            elif made.work is not None:
+                made.task = self._loop.create_task(self._do(made, made.work), context=self._context.copy())
+                self._tasks.add(made.task)
+                made.task.add_done_callback(self._step_over)
+            elif made.due_ms is not None and n not in self._entry.open:
+                heapq.heappush(self._due, (made.due_ms, n))
+
+    async def _do(self, made: _Made, work: Callable[[int], Awaitable[Any]]) -> None:
+        call = made.call
+        try:
+            try:
+                try:
+                    await self._work.begin(call)
+                    result = await work(call.n)
+                finally:
+                    made.work = None  # its end is not interrupted
+            except asyncio.CancelledError:
+                if self._over:
+                    self._work.cancel(call)
+                    raise
+                ended = await self._work.fail(call, BlockError(CANCELLED.message, code=CANCELLED.code))
+            except (Exception, SystemExit) as error:
+                ended = await self._work.fail(call, error)
+            else:
+                ended = await self._work.finish(call, result)
+            self._arrived(call.n, ended)
+        except asyncio.CancelledError:
+            raise
+        except BaseException as error:  # of the journal: the attempt is over
+            self._failed = self._failed or error
+
+    def _step_over(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        self._wake.set()
+
+    def _arrived(self, n: int, ended: Ended) -> None:
+        self._ended[n] = ended
+        heapq.heappush(self._arrivals, (ended.stored.seq, ended.stored.seq, n))
+
+    async def _next(self) -> None:
+        """Wait for the end of a step, or of a timer."""
+        due_ms, n = self._next_timer()
+        if due_ms is not None and due_ms <= self._clock.now_ms():
+            await self._fire(self._made[n].call)
+            return
+        number = None if due_ms is None else self._timers.set(due_ms, self._wake.set)
+        self._wake.clear()
+        try:
+            await self._wake.wait()
+        finally:
+            if number is not None:
+                self._timers.cancel(number)
+        if self._failed is not None:
+            raise self._failed
+
+    def _next_timer(self) -> tuple[int | None, int]:
+        """Return when the next timer of this entry is due, and its number."""
+        while self._due:
+            due_ms, n = self._due[0]
+            if n in self._made and not self._made[n].future.done():
+                return due_ms, n
+            heapq.heappop(self._due)
+        return None, 0
+
+    async def _fire(self, call: Call) -> None:
+        attempt = self._entry.attempt
+        self._journal.note(StepStarted(NO_KEY, attempt, call.n, "step", call.name, call.input_hash, "none"))
+        stored = await self._journal.record(StepFinished(NO_KEY, attempt, call.n), NULL)
+        self._arrived(call.n, Ended(stored, NULL))
+
+    async def _finish_steps(self) -> None:
+        """The code has ended: let the steps end that it has not awaited."""
+        for made in self._made.values():
+            self._stop(made)
+        while self._tasks:
+            await asyncio.wait(self._tasks)
+
+    async def _leave(self) -> None:
+        """Raises Leaving, unless the request of a wait cannot be made: then that has arrived."""
+        is_open = {n for n in self._entry.open if (made := self._made.get(n)) is not None and not made.future.done()}
+        drops = tuple(sorted(self._entry.open - is_open))
+        waits: list[tuple[Suspend, WaitStep]] = []
+        for n, made in sorted(self._made.items()):
+            known = self._entry.known.get(n)
+            if n in self._entry.open or made.future.done() or not (known is None or known.lost):
+                continue
+            if len(is_open) + len(waits) == WAITS_MAX:
+                break
+            try:
+                suspend = await self._suspend(made)
+            except BlockError as error:
+                await self._work.begin(made.call)
+                self._arrived(n, await self._work.fail(made.call, error))
+                return
+            lost = known is not None
+            waits.append((suspend, WaitStep(n, made.call.name, made.call.input_hash, lost)))
+        if not (waits or is_open):
+            message = "the durable function waits for something that cannot come: nothing is under way"
+            hint = "It awaits a future, a lock or a queue of asyncio that none of its own tasks serves."
+            raise BlockError(message, code="durable_stuck", retryable=False, hint=hint)
+        self.left = Left(tuple(waits), AtEach(drops))
+        raise Leaving
+
+    async def _suspend(self, made: _Made) -> Suspend:
+        if made.due_ms is not None:
+            return Suspend("timer", due_ms=made.due_ms)
+        assert made.suspend is not None
+        return await made.suspend()
+
+    async def _end(self) -> None:
+        self._over = True
+        for task in list(self._tasks):
+            task.cancel()
+        if self._tasks:
+            with suppress(asyncio.CancelledError):
+                await asyncio.wait(self._tasks)
+        self._lane.end()
+
+
+async def _question(suspend: Suspend) -> Suspend:
+    return suspend
+
+
+def _raised(error: ErrorInfo) -> BaseException:
+    if error.code == "wait_expired":
+        return TimeoutError(error.message)
+    return StepFailed(
+        error.message, code=error.code, retryable=error.retryable, hint=error.hint, traceback=error.traceback
+    )

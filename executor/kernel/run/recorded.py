@@ -1,0 +1,69 @@
+"""The recorded ends of the steps of a node, in one pass over the journal: each is read once, in pages."""
+
+from __future__ import annotations
+
+import logging
+from typing import NamedTuple
+
+import msgspec
+
+from executor.errors import BlockError
+from executor.kernel.core.events import ErrorInfo
+from executor.kernel.journal.codec import data_of
+from executor.kernel.journal.reader import Journals, Records, output_of
+from executor.kernel.run.results import Stored
+from executor.kernel.run.step_work import Ended
+from executor.kernel.store.patience import with_retries
+from executor.kernel.store.run_rows import Record
+
+log = logging.getLogger("weft.durable")
+
+
+class First(NamedTuple):
+    """The first event of a journal. `run`: the run that wrote it, also in a copy."""
+
+    run: str
+    at_ms: int
+
+
+async def first_of(store: Journals, run: str) -> First:
+    async for record in Records(store, run, upto=1):
+        return First(data_of(record)["run"], record.at_ms)
+    raise BlockError(f"the journal of run {run} is empty", code="step_missing", retryable=False)
+
+
+class Recorded:
+    """The ends of steps of `key`, a text of compiler.keys, up to event `upto`. Large outputs are read when they are
+    asked for."""
+
+    def __init__(self, store: Journals, run: str, key: str, upto: int) -> None:
+        self._store = store
+        self._run = run
+        node, _, path = key.partition("@")
+        types = ("step.finished",)
+        self._path = path
+        self._records = Records(store, run, node=node, path=path or None, types=types, upto=upto)
+        self._passed: dict[int, Record] = {}  # read, and not asked for yet
+
+    async def at(self, seq: int) -> Ended:
+        """Return the end that is event `seq`. Each can be asked for once. Raises BlockError: the database cannot be
+        read."""
+        what = f"a step of run {self._run}"
+        return await with_retries(lambda: self._at(seq), what=what, failed="the database could not be read", log=log)
+
+    async def _at(self, seq: int) -> Ended:
+        while seq not in self._passed:
+            record = await anext(self._records, None)
+            if record is None:
+                raise BlockError(f"event {seq} of run {self._run} is missing", code="step_missing", retryable=False)
+            if (record.path or "") == self._path:
+                self._passed[record.seq] = record
+        record = self._passed[seq]
+        error = data_of(record).get("error")
+        ended = Ended(
+            Stored(seq, record.at_ms),
+            await output_of(self._store, record),
+            None if error is None else msgspec.convert(error, ErrorInfo),
+        )
+        del self._passed[seq]
+        return ended

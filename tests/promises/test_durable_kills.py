@@ -1,0 +1,46 @@
+"""Durable functions, killed at every commit, end as they do without a crash, and do nothing twice unasked."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import weft
+from executor.open.testing.crashes import crash_everywhere
+from tests.unit.executor.blocks.durable.programs import branches, outside, queue, saga, signup
+
+pytestmark = pytest.mark.proof
+
+SAGA = {"order": "7", "amount": 3}
+UNDONE = "undone: no courier"
+
+
+@pytest.mark.parametrize(
+    ("flow", "input", "answers", "output"),
+    [
+        (saga, SAGA, {"Did the courier take it?": "reject"}, UNDONE),
+        (saga, SAGA, {"Did the courier take it?": "approve"}, "sent"),
+        (signup, {"name": "ada"}, {}, "goodbye ada"),
+        (signup, {"name": "ada"}, {"confirmed": "ada@example.org"}, "hello ada@example.org"),
+        (branches, {}, {}, ["slow again", "quick again"]),
+        (
+            queue,
+            {},
+            {},
+            [
+                f"worker {w} did {n} as number {at}"
+                for at, (w, n) in enumerate([(0, 0), (0, 3), (0, 4), (1, 1), (2, 2)])
+            ],
+        ),
+    ],
+    ids=["saga-undone", "saga-sent", "signup-late", "signup-confirmed", "branches", "queue"],
+)
+@pytest.mark.timeout(300)
+async def test_killed_at_every_commit(
+    flow: weft.Durable[..., Any], input: dict[str, Any], answers: dict[str, Any], output: Any
+) -> None:
+    outside.clear()
+    report = await crash_everywhere(flow, input, answers=answers, outside=outside)
+    assert (report.status, report.output) == ("succeeded", output)
+    assert report.commits > 5

@@ -1,0 +1,104 @@
+"""Durable functions of the tests."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+
+import weft
+from weft import testing
+
+outside = testing.Outside()
+
+
+@dataclass
+class Payment:
+    id: str
+    amount: float
+
+
+@weft.step
+async def do(what: str) -> str:
+    outside.record(what)
+    return what
+
+
+@weft.step
+async def charge(order: str, amount: float) -> Payment:
+    outside.record(f"charge {order}")
+    return Payment(f"p-{order}", amount)
+
+
+@weft.step(effect="none")
+async def after(pause: float, text: str) -> str:
+    await asyncio.sleep(pause)
+    return text
+
+
+@weft.step(effect="none")
+async def again(text: str) -> str:
+    return f"{text} again"
+
+
+@weft.durable
+async def saga(order: str, amount: float, parts: int = 2) -> str:
+    """Reserve parts, charge, wait for the courier; undo all of it if there is none."""
+    undo: list[str] = []
+    try:
+        for n in range(parts):
+            await do(f"reserve {order}-{n}")
+            undo.append(f"release {order}-{n}")
+        paid = await charge(order, amount)
+        undo.append(f"refund {paid.id}")
+        await weft.sleep(minutes=1)
+        if (await weft.approve("Did the courier take it?")).action != "approve":
+            raise ValueError("no courier")
+        return "sent"
+    except ValueError as error:
+        for what in reversed(undo):
+            await do(what)
+        return f"undone: {error}"
+
+
+@weft.durable
+async def signup(name: str) -> str:
+    """Wait three days for the address to be confirmed."""
+    await do(f"welcome {name}")
+    match await weft.first(weft.signal("confirmed", type=str), weft.sleep(days=3)):
+        case weft.First(0, address):
+            return await do(f"hello {address}")
+        case _:
+            return await do(f"goodbye {name}")
+
+
+@weft.durable
+async def branches() -> list[str]:
+    """Two branches with a step after another: the second is faster."""
+
+    async def branch(pause: float, text: str) -> str:
+        return await again(await after(pause, text))
+
+    both = await weft.gather(branch(0.03, "slow"), branch(0, "quick"))
+    await weft.sleep(minutes=1)
+    return list(both)
+
+
+@weft.durable
+async def queue(items: int = 5) -> list[str]:
+    """Three workers take items from a queue, wait differently long, and share a list."""
+    todo: asyncio.Queue[int] = asyncio.Queue()
+    done: list[str] = []
+    for n in range(items):
+        todo.put_nowait(n)
+
+    async def work(name: int, minutes: float) -> None:
+        while not todo.empty():
+            n = todo.get_nowait()
+            await weft.sleep(minutes=minutes)
+            done.append(await do(f"worker {name} did {n} as number {len(done)}"))
+
+    async with asyncio.TaskGroup() as group:
+        for name, minutes in enumerate([1, 3.5, 5.75]):
+            group.create_task(work(name, minutes))
+    await weft.sleep(minutes=1)
+    return done
