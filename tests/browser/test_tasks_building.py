@@ -152,6 +152,9 @@ def test_a_workflow_is_built_run_and_fixed(servers: Servers, contexts: Contexts)
         page.keyboard.press("Enter")
         page.get_by_role("button", name="Succeeded").click()
         expect(page.get_by_label("Last run")).to_contain_text("A large order of Ada")
+        canvas = page.get_by_role("region", name="Canvas")
+        expect(canvas).to_contain_text("total640")
+        expect(canvas).not_to_contain_text("fields")  # a branch has its name on its edge
         # It fails; the reason is there, the block is changed, and the run continues.
         user.press("Run")
         expect(page.get_by_role("dialog").get_by_label("Order")).to_have_value("64")

@@ -39,7 +39,8 @@ export function edgeValue(
       ? chipOf(read.name, shown.value as Json)
       : null
   }
-  // A value that is not read is written once, and not on every edge that leaves the block.
+  // A branch has its name there. A value that is not read is written once, and not on every edge that leaves the block.
+  if (handle !== 'out') return null
   const first = indexOf(doc).outOf.get(source)?.[0]
   if (first?.target !== target || first.handle !== handle) return null
   return wholeOf(node.output)
