@@ -8,7 +8,7 @@ import pytest
 
 import weft
 from executor.open.testing.crashes import crash_everywhere
-from tests.unit.executor.blocks.durable.programs import branches, outside, queue, saga, signup
+from tests.support.durable_functions import branches, outside, queue, saga, signup
 
 pytestmark = pytest.mark.proof
 

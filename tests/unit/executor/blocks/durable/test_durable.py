@@ -18,7 +18,7 @@ from executor.kernel.journal.codec import data_of
 from executor.open.testing.engines import BEGIN_MS, ManualClock, engine
 from executor.open.testing.play import finish
 from executor.service.views import RunView
-from tests.unit.executor.blocks.durable.programs import after, again, branches, do, outside, queue, saga, signup
+from tests.support.durable_functions import after, again, branches, do, outside, queue, saga, signup
 
 Made = weft.Durable[..., Any]
 
