@@ -221,7 +221,7 @@ def _asked(wait: Json) -> str:
 
 
 def _message_lines(wait: Json) -> Iterator[str]:
-    """Which messages could not be sent, and when people are reminded, or were."""
+    """The messages that could not be sent, and the times of reminders."""
     for sent in wait.get("notifications") or ():
         to = f"{sent['channel']} to {plain(sent['to'])}"
         if sent["status"] == "failed":

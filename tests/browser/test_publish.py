@@ -107,7 +107,7 @@ def test_a_version_published_meanwhile_is_not_replaced(editor: Editor, watched: 
 
 
 def test_a_refusal_leads_to_its_field_and_the_keyboard_comes_back(editor: Editor, watched: Watched) -> None:
-    """A schedule whose input does not fit; and when it is due is told before it starts, and before it stops."""
+    """A schedule whose input does not fit; and its next time, before it starts and before it stops."""
     watched.allow("status of 4")
     page = editor.page
     blocks = {

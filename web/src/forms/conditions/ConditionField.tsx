@@ -43,8 +43,8 @@ export function ConditionField(props: ConditionFieldProps): ReactElement {
   const testId = `field-${path}`
   const chosen = condition?.rows.some((row) => row.left.trim())
   // Its line stays, so that nothing moves away below the pointer when a value is chosen.
-  const told = useRef(false)
-  if (condition && !chosen && CONSTANT[condition.otherwise]) told.current = true
+  const noteShown = useRef(false)
+  if (condition && !chosen && CONSTANT[condition.otherwise]) noteShown.current = true
 
   if (asText || condition === null) {
     return (
@@ -123,7 +123,7 @@ export function ConditionField(props: ConditionFieldProps): ReactElement {
           onRemove={rows.length > 1 || optional ? () => remove(i) : undefined}
         />
       ))}
-      {told.current ? (
+      {noteShown.current ? (
         <p className="fld__about" style={chosen ? { visibility: 'hidden' } : undefined}>
           {CONSTANT[condition.otherwise]}
         </p>

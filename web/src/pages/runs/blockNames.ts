@@ -11,7 +11,7 @@ const DOCUMENTS_MAX = 50
 type Names = (block: string) => string
 
 /** By what a run ran: the same for all runs of a version. What could not be read is null, and its blocks have their ids. */
-const kept = new Map<string, Names | null>()
+const readNames = new Map<string, Names | null>()
 
 const keyOf = (run: RunSummary): string =>
   run.version === null
@@ -22,20 +22,20 @@ const keyOf = (run: RunSummary): string =>
 export function useBlockNames(runs: readonly RunSummary[]): (run: RunSummary, block: string) => string {
   const [, setRead] = useState(0)
   const named = new Map(runs.filter((run) => run.error?.block || run.step).map((run) => [keyOf(run), run.id]))
-  const wanted = [...named].filter(([key]) => !kept.has(key)).slice(0, DOCUMENTS_MAX)
+  const wanted = [...named].filter(([key]) => !readNames.has(key)).slice(0, DOCUMENTS_MAX)
   const asked = wanted.map(([key]) => key).join('\n')
   useEffect(() => {
     for (const [key, id] of wanted) {
-      kept.set(key, null)
+      readNames.set(key, null)
       api.runDocument(id).then(
         (doc) => {
-          if (doc) kept.set(key, (block) => nameOf(doc, block))
+          if (doc) readNames.set(key, (block) => nameOf(doc, block))
           setRead((n) => n + 1)
         },
-        () => kept.delete(key), // asked again with the next list
+        () => readNames.delete(key), // asked again with the next list
       )
     }
-    while (kept.size > DOCUMENTS_MAX * 2) kept.delete(kept.keys().next().value!)
+    while (readNames.size > DOCUMENTS_MAX * 2) readNames.delete(readNames.keys().next().value!)
   }, [asked])
-  return (run, block) => kept.get(keyOf(run))?.(block) ?? block
+  return (run, block) => readNames.get(keyOf(run))?.(block) ?? block
 }

@@ -59,11 +59,11 @@ const FLEETING = new Set(['headers', 'answered_at', 'answered_by', 'message_id']
 
 /** A result without the parts that no two runs have the same. */
 export function lasting(value: Json, id: string): Json {
-  const kept = isObject(value)
+  const body = isObject(value)
     ? Object.fromEntries(Object.entries(value).filter(([name]) => !FLEETING.has(name)))
     : value
-  const text = JSON.stringify(kept)
-  return id && text.includes(id) ? (JSON.parse(text.replaceAll(id, '')) as Json) : kept
+  const text = JSON.stringify(body)
+  return id && text.includes(id) ? (JSON.parse(text.replaceAll(id, '')) as Json) : body
 }
 
 function isFleeting({ pointer, a, b }: ValueDiff, ids: Ids): boolean {
