@@ -1,5 +1,5 @@
-"""The names that the forms of the editor have for the settings of workflows and blocks. The editor has its own lists, in
-`settings.ts` and `policy.ts`; `tests/vectors/form_names.json` holds all to the same words."""
+"""The names that the forms of the editor have for the settings of workflows and blocks. The editor has its own lists,
+in `settings.ts` and `policy.ts`; `tests/vectors/form_names.json` holds all to the same words."""
 
 from __future__ import annotations
 
