@@ -98,7 +98,7 @@ def _log(turns: Sequence[ChatTurn], here: str, wrong: Mapping[str, Mapping[str, 
 
 
 def tool_words(tool: ChatTool) -> dict[str, str]:
-    """Return the text of its line, and the state that readers of the screen hear, and others see unless it is done."""
+    """Return the text of its line, and the state for screen readers, which is visible unless it is done."""
     text = as_words(tool.name) + (f", {tool.calls} times" if tool.calls > 1 else "")
     return {"text": text, "heard": _TOOL[tool.state]}
 

@@ -1,4 +1,4 @@
-"""docs/howto/durable-functions.md: its files run as they stand there, and say what the page says."""
+"""docs/howto/durable-functions.md: its files run unchanged, with the output that the page shows."""
 
 from __future__ import annotations
 

@@ -262,7 +262,7 @@ def left(turn: Turn, fact: f.HandlerLeft) -> None:
 
 
 def _is_asked(turn: Turn, key: NodeKey, step: f.WaitStep) -> bool:
-    """Returns True if a person is asked what became of this step, or has said it since the attempt began."""
+    """Returns True if a person is asked about the outcome of this step, or has answered since the attempt began."""
     if not step.lost:
         return False
     is_open = any(wait.step == step.n for wait in turn.state.waits.get(key, {}).values())

@@ -81,7 +81,7 @@ class NodeSteps(Struct):
                 return self._wait_over(n)
             case "step.lost" if (step := self.by_n.get(n)) is not None:
                 step.status = "lost"
-                if data["again"]:  # else it ends as a person says
+                if data["again"]:  # else a person decides its end
                     step.finished_at_ms = at_ms
         return False
 

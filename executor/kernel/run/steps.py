@@ -53,7 +53,7 @@ class AtEach(Struct, frozen=True):
 
 
 class Left(Struct, frozen=True):
-    """The waits of a handler that has left, in the order of its calls. `again` tells when it is entered again, or is
+    """The waits of a handler that has left, in the order of its calls. `again` is when it is entered again, or is
     None if that is at the end of the last of them."""
 
     waits: tuple[tuple[Suspend, WaitStep], ...]

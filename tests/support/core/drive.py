@@ -261,7 +261,7 @@ class Drive:
         return f.WaitAnswered(self.now_ms, key, attempt, act.route, "someone")
 
     def _outcome(self, key: NodeKey, attempt: int) -> f.Fact | None:
-        """What the attempt comes back with, or None if it is still under way; one that is stopped may still finish its
+        """Return the outcome of the attempt, or None if it is still under way; one that is stopped may still finish its
         work."""
         node, act, now_ms = self.plan.nodes[key[1]], self.act(key), self.now_ms
         if key in self.stopped and self.rng.random() < 0.7:

@@ -148,7 +148,7 @@ class Lanes:
         return Random(f"{self.seed} lane {key}").random() < SHARE
 
     def entry(self, key: NodeKey, attempt: int, state: State) -> Entry:
-        """What runs of this attempt; it reads its steps when it is first asked for."""
+        """The code of this attempt; it reads its steps when it is first asked for."""
         entry = self._entries.get(key)
         if entry is None or entry.attempt != attempt:
             program = Program(f"{self.seed} {key}")

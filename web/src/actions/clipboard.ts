@@ -1,4 +1,4 @@
-// What is copied, pasted and duplicated.
+// Copy, paste and duplicate.
 
 import { announce } from '../a11y'
 import type { Document, Point } from '../api/types'
@@ -16,7 +16,7 @@ import { focusNode, pointerOnScreen, reveal, toCanvas } from './view'
 
 let copied: { text: string; pointer: { x: number; y: number } | null } | null = null
 
-/** What is selected, as the text for the clipboard; null when nothing is. */
+/** The selection as the text for the clipboard; null when nothing is selected. */
 export function copySelection(): string | null {
   const { doc } = docStore.getState()
   const { blocks, notes } = uiStore.getState().selection

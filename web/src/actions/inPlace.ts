@@ -1,8 +1,8 @@
-// What is being changed in place on the canvas, and whether things glide.
+// The name or text that is being changed in place on the canvas, and whether things glide.
 
 import { createStore } from 'zustand/vanilla'
 
-/** What is being changed in place on the canvas: the name of a block, the text of a note. `tidying`: things glide. */
+/** Changed in place on the canvas: the name of a block, the text of a note. `tidying`: things glide. */
 export const inPlaceStore = createStore<{ rename: string | null; note: string | null; tidying: boolean }>(() => ({
   rename: null,
   note: null,

@@ -129,7 +129,7 @@ export function Sentence({ parts }: { parts: readonly Part[] }): ReactElement {
   )
 }
 
-/** A reference alone needs no brackets: the chip says what it is. */
+/** A reference alone needs no brackets: it is a chip. */
 function Chip({ text }: { text: string }): ReactElement {
   const [, name] = /^<([^<>]+)>$/.exec(text) ?? []
   return (

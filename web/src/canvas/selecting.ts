@@ -1,4 +1,4 @@
-// What React Flow selects becomes the selection of the editor.
+// The selection of React Flow becomes that of the editor.
 
 import type { EdgeChange } from '@xyflow/react'
 import type { Document } from '../api/types'

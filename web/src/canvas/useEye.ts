@@ -1,4 +1,4 @@
-// What the rest of the editor asks of the view of the canvas, and edges that are drawn follow the pointer.
+// Answers the questions of the editor about the view of the canvas, and lets edges that are drawn follow the pointer.
 
 import { getViewportForBounds, type ReactFlowInstance } from '@xyflow/react'
 import { useEffect, useRef, type RefObject } from 'react'

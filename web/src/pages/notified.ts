@@ -1,4 +1,4 @@
-// What became of a message about a wait, in words.
+// The outcome of a message about a wait, in words.
 
 import type { NotificationView } from '../api/schemas'
 

@@ -187,7 +187,7 @@ export function placeOf(path: string, doc: Document | null): string {
 
 const INTERRUPTED = ['attempt_lost', 'run_forked']
 
-/** How an attempt ended. One that was lost with its process, or stayed in the run that this one was forked from, has not
+/** The ending of an attempt. One that was lost with its process, or stayed in the run that this one was forked from, has not
  * failed. */
 export const endingOf = (
   ended: boolean,

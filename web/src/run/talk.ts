@@ -125,7 +125,7 @@ export function fieldsSoFar(text: string): JsonObject | null {
   return null
 }
 
-/** What an answer over HTTP holds, without its status and headers; the value itself, if it is no such answer. */
+/** The body of an answer over HTTP; the value itself, if it is no such answer. */
 export const bodyOf = (value: Json): Json => (hasBody(value) ? value.body! : value)
 
 export const hasBody = (value: Json): value is JsonObject =>

@@ -1,4 +1,4 @@
-// What every block has, as fields of its form. The names are those of `compiler/form_names.py`, too.
+// The settings of every block, as fields of its form. The names are those of `compiler/form_names.py`, too.
 
 import type { JsonSchema, Limit } from '../../api/types'
 

@@ -53,7 +53,7 @@ export function ReferenceField(props: ReferenceFieldProps): ReactElement {
   const [typing, setTyping] = useState<Typing | null>(null)
   const [active, setActive] = useState(0)
   const [shown, setShown] = useState(false)
-  // What is wrong is marked once the field is left.
+  // Errors are marked once the field is left.
   const [typed, setTyped] = useState(false)
   const open = props.secret === true && isOpenSecret(value)
   const area = useRef<HTMLTextAreaElement>(null)

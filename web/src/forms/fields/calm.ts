@@ -19,7 +19,7 @@ export function useDrawn(ready: boolean): RefObject<boolean> {
 }
 
 interface Calm {
-  /** What is shown of the findings. */
+  /** The findings that are shown. */
   shown: readonly Diagnostic[]
   onFocus: (event: FocusEvent<HTMLElement>) => void
   onBlur: (event: FocusEvent<HTMLElement>) => void

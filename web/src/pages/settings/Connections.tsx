@@ -168,7 +168,7 @@ function Row({ connection, isAdmin, onConnect, onEdit, onDelete }: RowProps): Re
   const [open, setOpen] = useState(false)
   const tester = useTester(name, {})
   const mayNotTest = useMayNot('editor')
-  // What is stored is shown until it is tested here.
+  // The stored result is shown until it is tested here.
   const tested = connection.tested ?? null
   const found = tester.found ?? (tested && { of: name, result: tested.result, error: '' })
   const ready = state === 'ready'

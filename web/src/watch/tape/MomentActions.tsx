@@ -1,4 +1,4 @@
-// What is done with the moment that is shown: it is shared, compared, rewound, forked. Buttons, and on phones a menu.
+// Actions on the moment that is shown: share, compare, rewind, fork. Buttons, and on phones a menu.
 
 import { lazy, Suspense, useRef, useState, type ReactElement } from 'react'
 import { useStore } from 'zustand'

@@ -1,4 +1,4 @@
-// What differs in two runs: where they part, and what stands in the table and at the blocks.
+// The differences of two runs: where they part, the rows of the table, the chips at the blocks.
 
 import { isObject } from '../../net/json'
 import type { Json, RunDiff } from '../../api/schemas'

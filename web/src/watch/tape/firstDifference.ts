@@ -31,7 +31,7 @@ export function firstDifference(
   const ids: Ids = [diff.a.run, diff.b.run]
   const step = was && is ? stepDifference(was, is, ids) : null
   if (step) return step
-  // What has not ended yet has no value.
+  // A call that has not ended has no value.
   const ended = diff.nodes
     .filter(({ a, b }) => !OPEN.has(a.status) && !OPEN.has(b.status))
     .map((node) => ({ ...node, output: node.output.filter((value) => !isFleeting(value, ids)) }))
@@ -107,7 +107,7 @@ export function differing(name: string, a: Json, b: Json, seqs: Difference['seqs
   const lists = Array.isArray(a) && Array.isArray(b)
   if (lists || (isObject(a) && isObject(b))) {
     const [was, is] = [a, b] as unknown as [JsonObject, JsonObject]
-    // What both have comes before what one of them lacks.
+    // A value that both have comes before one that is missing.
     const names = [...Object.keys(was).filter((each) => each in is), ...Object.keys(was), ...Object.keys(is)]
     const key = names.find((each) => !same(was[each], is[each]))
     if (key !== undefined && was[key] !== undefined && is[key] !== undefined)

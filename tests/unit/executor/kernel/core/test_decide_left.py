@@ -18,7 +18,7 @@ def opens(n: int, kind: e.WaitKind = "form", due_ms: int | None = None, on_expir
 
 
 def asks(n: int) -> f.WaitBeside:
-    """What became of step `n`?"""
+    """Return the question about the outcome of step `n`."""
     return f.WaitBeside(f.WaitStep(n, f"step {n}", "hash", lost=True), "attention")
 
 
