@@ -73,12 +73,13 @@ GC_THRESHOLDS: Final = (10_000, 10, 500)  # for the garbage collector of a proce
 
 class Figures(Struct, frozen=True):
     """`runs` in memory and `attempts` under way; counters since the start: `claims` of runs, new ones included, and
-    `commits`, each of a group of changes."""
+    `commits`, each of a group of changes. `is_claiming`: the process looks for runs to claim."""
 
     runs: int
     attempts: int
     claims: int
     commits: int
+    is_claiming: bool
 
 
 class Engine:
@@ -226,7 +227,8 @@ class Engine:
 
     @property
     def figures(self) -> Figures:
-        return Figures(*self._worker.active(), claims=self._worker.claims, commits=self.store.stats.commits)
+        worker = self._worker
+        return Figures(*worker.active(), worker.claims, self.store.stats.commits, worker.is_claiming)
 
     async def healthy(self) -> None:
         """Raises when its database was replaced by another one. Asks nothing of the database: a supervisor that

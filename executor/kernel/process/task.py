@@ -36,7 +36,13 @@ class BackgroundTask:
         self._failed = failed
         self._log = log
         self._ending = False
+        self._pausing = False
         self._task: asyncio.Task[None] | None = None
+
+    @property
+    def is_idle(self) -> bool:
+        """Returns True between two steps, until something wakes it."""
+        return self._pausing and not self.wake.is_set()
 
     def start(self, after_s: float = 0.0) -> None:
         assert self._task is None, "started twice"
@@ -79,8 +85,11 @@ class BackgroundTask:
                     await self._pause(pause_s * random.uniform(1.0, 1.05))
 
     async def _pause(self, seconds: float) -> None:
+        self._pausing = True
         try:
             async with asyncio.timeout(seconds):
                 await self.wake.wait()
         except TimeoutError:
             pass
+        finally:
+            self._pausing = False

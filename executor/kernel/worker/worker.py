@@ -96,6 +96,11 @@ class Worker:
     def active(self) -> tuple[int, int]:
         return len(self._tasks), sum(len(loop.attempts) for loop in self._loops.values())
 
+    @property
+    def is_claiming(self) -> bool:
+        """Returns True while it looks for runs to claim."""
+        return self.is_started and not self._claiming.is_idle
+
     def _load(self) -> Load:
         attempts = [len(loop.attempts) for loop in self._loops.values()]
         return Load(len(self._tasks), len(self._tasks) - len(attempts) + attempts.count(0), sum(attempts))

@@ -119,15 +119,16 @@ class ManualClock:
 
 
 async def settled(engine: Engine, within_s: float = _SETTLED_S) -> bool:
-    """Wait until nothing was committed and no attempt was at work for a moment. Returns False if that takes too
-    long."""
+    """Wait until nothing was committed or claimed and no attempt was at work for a moment. Returns False if that takes
+    too long."""
     loop = asyncio.get_running_loop()
     until_s, quiet, commits = loop.time() + within_s, 0, -1
     while quiet < _QUIET_POLLS:
         if loop.time() > until_s:
             return False
         figures = engine.figures
-        quiet = quiet + 1 if figures.commits == commits and not figures.attempts else 0
+        is_quiet = figures.commits == commits and not figures.attempts and not figures.is_claiming
+        quiet = quiet + 1 if is_quiet else 0
         commits = figures.commits
         await asyncio.sleep(_POLL_S)
     return True

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+from typing import Any
+
 import pytest
 
 from executor.kernel.handler.base import Done
@@ -41,6 +44,22 @@ async def test_time_stands_still_until_it_is_moved() -> None:
         assert (await opened.runs.view(run)).waits[0].kind == "signal"
     with pytest.raises(ValueError, match="cannot be set back"):
         clock.set(0)
+
+
+async def test_a_clock_that_is_moved_waits_for_a_slow_claim(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock, mail = ManualClock(), scripted("email", failure("busy"), {"sent": True})
+    async with engine(blocks=[mail], clock=clock) as opened:
+        await opened.submit(ORDER)
+        await clock.advance(0)
+        claim = opened.store.claim
+
+        async def claim_slowly(*args: Any, **kwargs: Any) -> Any:
+            await asyncio.sleep(0.2)
+            return await claim(*args, **kwargs)
+
+        monkeypatch.setattr(opened.store, "claim", claim_slowly)
+        await clock.advance(120)
+        assert [call.attempt for call in mail.calls] == [1, 2]
 
 
 async def test_a_run_is_played_to_its_end() -> None:
