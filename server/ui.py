@@ -69,7 +69,7 @@ class _Assets(StaticFiles):
     of its own."""
 
     async def get_response(self, path: str, scope: Scope) -> Response:
-        for encoding, ending in _accepted(Headers(scope=scope).get("accept-encoding", "")):
+        for encoding, ending in accepted(Headers(scope=scope).get("accept-encoding", "")):
             _, found = await anyio.to_thread.run_sync(self.lookup_path, path + ending)
             if found is not None:
                 response = await super().get_response(path + ending, scope)
@@ -83,8 +83,9 @@ class _Assets(StaticFiles):
         return response
 
 
-def _accepted(header: str) -> list[tuple[str, str]]:
-    """The encodings that the build has made, best first, with the endings of their files."""
+def accepted(header: str) -> list[tuple[str, str]]:
+    """Return the encodings of an Accept-Encoding header that the build makes, best first, with the endings of its
+    files."""
     wanted: dict[str, bool] = {}
     for part in header.lower().split(","):
         name, _, weight = part.partition(";")

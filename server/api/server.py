@@ -13,6 +13,7 @@ from starlette.responses import Response
 from executor.service.topics.secrets import EnvName
 from executor.service.upkeep.gc import GcJob
 from server.http.openapi import openapi_bytes
+from server.http.response import PackedJson
 from server.http.table import Call, Link, Routes, RouteSpec
 from server.shipped import examples_folder, installed_version
 
@@ -180,9 +181,9 @@ ORDER = (
 
 
 @route("GET", "/api/examples", "Example workflows", tag="workflows", needs="viewer")
-async def examples(call: Call) -> Examples:
+async def examples(call: Call) -> PackedJson[Examples]:
     """Their documents, complete, to open a copy of."""
-    return packaged_examples()
+    return PackedJson(packaged_examples(), call.header(b"accept-encoding"))
 
 
 @cache

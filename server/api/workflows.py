@@ -15,7 +15,7 @@ from executor.service.views import SavedWorkflow, view_of
 from server.api.runs import InputList, PlanQuery, Since, Until
 from server.http.errors import BodyInvalid
 from server.http.request import read_json
-from server.http.response import PAGE_MAX, Json, StoredVersion, Version, fragment
+from server.http.response import PAGE_MAX, Json, PackedJson, StoredVersion, Version, fragment
 from server.http.table import Call, Routes, RouteSpec, links_to
 
 
@@ -314,10 +314,11 @@ async def inputs(call: Call, name: str) -> InputList:
 
 
 @route("GET", "/api/blocks", "The block types, with the JSON Schema of their parameters", needs="viewer")
-async def blocks(call: Call) -> BlockList:
+async def blocks(call: Call) -> PackedJson[BlockList]:
     """The block types of this server, by category and title."""
     await call.engine.parts.connectors.refresh()
-    return BlockList([BlockType(**entry) for entry in call.engine.parts.registry.catalogue()])
+    found = BlockList([BlockType(**entry) for entry in call.engine.parts.registry.catalogue()])
+    return PackedJson(found, call.header(b"accept-encoding"))
 
 
 async def _document(call: Call) -> tuple[Any, dict[str, Any]]:

@@ -8,8 +8,10 @@ body as a page without an origin (CSP sandbox): it cannot act as the signed-in u
 from __future__ import annotations
 
 import asyncio
+import gzip
 import re
 from collections.abc import AsyncIterator, Mapping, Sequence
+from functools import lru_cache
 from typing import Annotated, Any, Final, Generic, TypeVar
 from urllib.parse import quote
 
@@ -28,6 +30,7 @@ from executor.kernel.store.topics.waits import WaitStatus
 from executor.kernel.store.topics.workflows import VERSION_MAX
 from executor.kernel.values.files import ANY_MEDIA, Files
 from server.http.errors import problem
+from server.ui import accepted
 
 Status = TypeVar("Status", RunStatus, WaitStatus)
 T = TypeVar("T")
@@ -275,6 +278,24 @@ class Json(Response, Generic[T]):
             self.init_headers({"Cache-Control": "no-store", **headers})
         else:
             self.raw_headers = [NO_STORE, (b"content-length", b"%d" % len(self.body)), JSON]
+
+
+class PackedJson(Json[T]):
+    """The same answer, compressed for clients that accept gzip. For long answers that seldom change: the last ones are
+    kept. `accept`: the Accept-Encoding of the request."""
+
+    def __init__(self, value: T, accept: str | None) -> None:
+        super().__init__(value)
+        headers = {"Vary": "Accept-Encoding"}
+        if any(name == "gzip" for name, _ in accepted(accept or "")):
+            self.body = _gzip(self.body)
+            headers["Content-Encoding"] = "gzip"
+        self.init_headers({"Cache-Control": "no-store", **headers})
+
+
+@lru_cache(maxsize=4)
+def _gzip(body: bytes) -> bytes:
+    return gzip.compress(body, compresslevel=6, mtime=0)
 
 
 async def long_json(value: S, name: str) -> Json[S]:

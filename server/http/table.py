@@ -46,7 +46,7 @@ from server.http.errors import Forbidden, status_of
 from server.http.principal import Principal
 from server.http.rates import Rates
 from server.http.request import header, query_of, read_as, read_query
-from server.http.response import Json
+from server.http.response import Json, PackedJson
 from server.http.security import ACTOR, ROUTE, Answer
 from server.http.streams import Streams
 from server.metrics import ProcessMeters
@@ -259,7 +259,7 @@ def _bodies(returned: Any) -> tuple[Any, ...]:
     """Return the types of JSON in the type that a handler returns."""
     if get_origin(returned) in (Union, UnionType):
         return tuple(body for one in get_args(returned) for body in _bodies(one))
-    if get_origin(returned) is Json:
+    if get_origin(returned) in (Json, PackedJson):
         return get_args(returned)
     return () if isinstance(returned, type) and issubclass(returned, Response) else (returned,)
 

@@ -1,5 +1,5 @@
-"""Measurements of times in the browser: loading and panning a large document, opening a large output, dragging the Tape
-of a run with 50,000 events and of one with 1,500 branches.
+"""Measurements in the browser: the first visit and the first example, loading and panning a large document, opening a
+large output, dragging the Tape of a run with 50,000 events and of one with 1,500 branches.
 
 python -m tests.browser.measure [FILE]     takes each figure three times, and writes them as JSON
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 import tempfile
 from pathlib import Path
@@ -27,8 +28,11 @@ ROWS = 20
 OUTPUT_BYTES = 5 * 1024 * 1024
 # What may be: milliseconds on a machine that has nothing else to do.
 LOAD_MS, PAN_MS, ZOOM_MS, OPEN_MS, SCRUB_MS = 2_500, 60, 33, 500, 33
+VISIT_KB, EXAMPLE_MS = 360, 1_000
 ITERATIONS, BRANCHES = 12_500, 1_500  # 50,007 events, and 4,500
 BOUNDS = {
+    "first_visit_kb": VISIT_KB,
+    "first_block_ms": EXAMPLE_MS,
     "load_ms": LOAD_MS,
     "pan_p95_ms": PAN_MS,
     "zoom_p95_ms": ZOOM_MS,
@@ -75,6 +79,24 @@ def large(blocks: int = BLOCKS_COUNT) -> dict[str, Any]:
         if n >= ROWS and n % 3 == 0 and row:
             edges.append((f"b{n - ROWS - 1}", f"b{n}"))
     return document(made, edges)
+
+
+def first_visit(editor: Editor) -> tuple[float, float]:
+    """The kilobytes that the front page fetches with an empty cache, and the time from the click on an example to its
+    first block."""
+    session = editor.page.context.new_cdp_session(editor.page)
+    session.send("Network.enable")
+    sizes: list[float] = []
+    session.on("Network.loadingFinished", lambda found: sizes.append(found["encodedDataLength"]))
+    editor.page.add_init_script(f"({WATCH})()")
+    editor.page.goto("/")
+    example = editor.page.get_by_role("button", name=re.compile("^Open a copy of "))
+    expect(example.first).to_be_visible()
+    editor.page.wait_for_timeout(1_000)  # fonts, and the examples' pictures
+    visit_kb = sum(sizes) / 1_000
+    example.first.click()
+    expect(editor.page.locator('[data-testid^="block-"]').first).to_be_visible()
+    return visit_kb, float(editor.page.evaluate("window.firstBlock - window.clicked"))
 
 
 def load_ms(editor: Editor, draft: str) -> float:
@@ -179,13 +201,23 @@ def main() -> None:
     found = find()
     env: dict[str, str | float | bool] = {**os.environ, **found.env}
     taken: dict[str, list[float]] = {name: [] for name in BOUNDS}
-    with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        tempfile.TemporaryDirectory() as other,
+        sync_playwright() as playwright,
+    ):
         server = SyncServerProcess(Path(folder), {"PYTHONPATH": str(BLOCKS)})
+        empty = SyncServerProcess(Path(other), {})
         browser = playwright.chromium.launch(executable_path=found.path, headless=True, args=list(FLAGS), env=env)
         try:
             api = Api(server.url)
             long, wide = (api.run(each, wait_s=50) for each in (rounds(), branches()))
             for _ in range(3):
+                context = browser.new_context(base_url=empty.url)
+                visit_kb, block_ms = first_visit(Editor(context.new_page(), empty.url))
+                taken["first_visit_kb"].append(visit_kb)
+                taken["first_block_ms"].append(block_ms)
+                context.close()
                 context = browser.new_context(
                     base_url=server.url, viewport={"width": WINDOW["width"], "height": WINDOW["height"]}
                 )
@@ -200,6 +232,7 @@ def main() -> None:
         finally:
             browser.close()
             server.stop()
+            empty.stop()
     figures = {
         name: {"median": round(median(each)), "all": [round(one) for one in each], "most": BOUNDS[name]}
         for name, each in taken.items()

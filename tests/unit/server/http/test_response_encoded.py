@@ -1,9 +1,11 @@
 from __future__ import annotations
 
+import gzip
+
 import orjson
 
 from executor.kernel.store.run_rows import Record
-from server.http.response import encode_record
+from server.http.response import PackedJson, encode_record
 from server.http.streams import ChunkCache
 
 
@@ -70,3 +72,17 @@ def test_chunks_hold_whole_frames() -> None:
     assert len(whole) == 1 and len(cut) > 2
     assert all(chunk.startswith(b"id: ") and chunk.endswith(b"\n\n") for chunk in cut)
     assert b"".join(cut) == whole[0]
+
+
+def test_a_long_answer_is_compressed_for_clients_that_accept_it() -> None:
+    value = {"blocks": ["the same words"] * 1000}
+    plain = PackedJson(value, None)
+    for accept in ("gzip, deflate, br, zstd", "*", "br;q=1.0, gzip;q=0.8"):
+        packed = PackedJson(value, accept)
+        assert packed.headers["content-encoding"] == "gzip" and packed.headers["vary"] == "Accept-Encoding"
+        assert int(packed.headers["content-length"]) == len(packed.body) < len(plain.body) / 10
+        assert gzip.decompress(packed.body) == plain.body
+    for refused in (None, "", "identity", "gzip;q=0", "br"):
+        answer = PackedJson(value, refused)
+        assert answer.body == plain.body and "content-encoding" not in answer.headers
+        assert answer.headers["cache-control"] == "no-store" and answer.headers["content-type"] == "application/json"
