@@ -18,7 +18,7 @@ import psycopg
 
 from executor.errors import Fenced, Unheard
 from executor.kernel.store.postgres.batch import Batched, array_of
-from executor.kernel.store.postgres.connection import Tx, prepare
+from executor.kernel.store.postgres.connection import Session, Tx, prepare
 from executor.kernel.store.postgres.hot.group import HotGroup
 from executor.kernel.store.postgres.store import PostgresStore
 from executor.kernel.store.run_rows import Append, Appended, RunRow
@@ -354,3 +354,26 @@ async def test_a_caller_of_a_read_that_is_cancelled_leaves_its_session_to_others
                 await asyncio.gather(*callers, return_exceptions=True)
                 assert await readers.all("SELECT 1") == [(1,)]
             assert other.execute(SESSIONS).fetchall() == before
+
+
+def test_a_group_that_failed_leaves_no_statement_that_only_psycopg_knows(postgres: str) -> None:
+    """psycopg counts a statement as prepared when it is sent the sixth time, also if the pipeline has failed before."""
+    session = Session(postgres, lambda point: None)
+
+    def add(*numbers: int) -> list[Any]:
+        with session.group("test") as tx:
+            return [tx.ask("SELECT %(n)s::bigint + 2", {"n": each}).fetchone() for each in numbers]
+
+    def fail(*numbers: int) -> None:
+        with pytest.raises(psycopg.errors.DivisionByZero), session.group("test") as tx:
+            tx.send("SELECT 1 / %(n)s::bigint", {"n": 0})
+            for each in numbers:
+                tx.send("SELECT %(n)s::bigint + 2", {"n": each})
+
+    try:
+        fail()
+        assert add(*range(5)) == [(2,), (3,), (4,), (5,), (6,)]
+        fail(5)
+        assert add(6) == [(8,)]
+    finally:
+        session.drop()

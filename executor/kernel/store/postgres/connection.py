@@ -265,6 +265,8 @@ class Session:
         connection = self._connection
         if connection is None or connection.info.transaction_status == TransactionStatus.IDLE:
             return
+        if connection.info.transaction_status == TransactionStatus.INERROR:
+            return self.drop()  # psycopg may count statements as prepared that the server passed over
         try:
             connection.execute("ROLLBACK")
         except psycopg.Error:
