@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from playwright.sync_api import expect
+import re
+
+from playwright.sync_api import Route, expect
 
 from tests.browser.conftest import Contexts
 from tests.browser.editor import Editor, box_of, document
@@ -140,3 +142,24 @@ def test_a_failure_says_what_to_do_and_the_view_keeps_its_zoom(editor: Editor) -
     expect(editor.page.get_by_label("Name of the block")).to_have_value("Call")
     editor.page.wait_for_timeout(600)  # the drawer opens and the view moves
     expect(editor.page.locator(".zoom__text")).to_have_text(zoom)
+
+
+def test_a_draft_gets_a_name_once_it_is_there(editor: Editor) -> None:
+    page, held = editor.page, list[Route]()
+
+    def hold(route: Route) -> None:
+        if route.request.method == "GET" and not held:
+            held.append(route)
+        else:
+            route.continue_()
+
+    page.goto("/")
+    page.route(re.compile(r"/api/drafts/[^/?]+$"), hold)
+    page.get_by_role("banner").get_by_role("button", name="New workflow").click()
+    name = page.get_by_role("banner").get_by_label("Name of the workflow")
+    expect(name).not_to_be_editable()
+    held[0].continue_()
+    name.fill("hello")
+    name.press("Enter")
+    editor.is_saved()
+    assert editor.stored()["name"] == "hello"

@@ -31,6 +31,7 @@ export function EditorBar({ id }: { id: string }): ReactElement {
   const base = useStore(docStore, (s) => s.baseName)
   const titleOf = useTitles()
   const readonly = useStore(docStore, (s) => s.readonly)
+  const isOpen = useStore(docStore, (s) => s.id === id)
   const mayNot = useReadOnly()
   const why = mayNot ?? (readonly ? 'This window is too small to edit.' : null)
   const tabs = [
@@ -48,7 +49,7 @@ export function EditorBar({ id }: { id: string }): ReactElement {
             /
           </span>
           <h1 className="visually-hidden">{name || 'Untitled'}</h1>
-          <WorkflowName name={name} readonly={readonly} />
+          <WorkflowName name={name} readonly={readonly || !isOpen} />
           {base && titleOf(base) !== name && titleOf(base) !== base ? (
             <span className="quiet" title={`Published as ${base}, shown as ${titleOf(base)}`}>
               {titleOf(base)}
