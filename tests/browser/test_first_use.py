@@ -162,4 +162,5 @@ def test_a_draft_gets_a_name_once_it_is_there(editor: Editor) -> None:
     name.fill("hello")
     name.press("Enter")
     editor.is_saved()
-    assert editor.stored()["name"] == "hello"
+    draft = page.url.split("/w/")[1].partition("?")[0]
+    assert editor.api.get(f"/api/drafts/{draft}")["name"] == "hello"
