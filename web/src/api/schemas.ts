@@ -1301,7 +1301,7 @@ export interface RunDeleted {
  * `children`: newest first. `child_waits`: open waits of runs below it, each with the id of its run;
  * `children_active`: runs below it that are running or due. `unread`: answers, signals, results of child runs and
  * requests that a waiting run has received but not processed. `usage`: usage and cost of its steps and those of all
- * runs below it, by model; steps taken over from another run count for that one alone. `by`: who started it,
+ * runs below it, by model; steps reused from another run count for that one alone. `by`: who started it,
  * `user:ada`, `token:ID` or `server-token`, or null for a trigger, another run, or a server without a token.
  * `continues`: the run that ended with this one as its next; `continued_as`: the run that continues this one. `stale`:
  * its worker stopped responding, and no other one has continued the run yet; `stale_since_ms`: when the lease of that
