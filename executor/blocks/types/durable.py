@@ -11,7 +11,7 @@ from compiler.signature import Unfit, write
 from compiler.tracing.body import running
 from compiler.tracing.durable import TYPE, Durable, durables_of
 from executor.blocks.durable.running import Running
-from executor.blocks.types.params import invalid
+from executor.blocks.types.params import function_params, invalid, lacking_function
 from executor.errors import BlockError
 from executor.kernel.handler.base import Block, Context, Done
 from executor.kernel.process.tracebacks import log_raised, traceback_of
@@ -29,25 +29,7 @@ class DurableBlock:
             title="Durable function",
             description=f"Runs a durable function of this server: {', '.join(sorted(functions))}.",
             category="action",
-            params={
-                "type": "object",
-                "required": ["function"],
-                "additionalProperties": False,
-                "properties": {
-                    "function": {
-                        "enum": sorted(functions),
-                        "title": "Function",
-                        "description": "A function with @weft.durable.",
-                        "x-ui": {"order": 1, "widget": "select"},
-                    },
-                    "arguments": {
-                        "type": "object",
-                        "title": "Arguments",
-                        "description": "Arguments of the function, by name.",
-                        "x-ui": {"order": 2, "widget": "keyvalues"},
-                    },
-                },
-            },
+            params=function_params(functions, "A function with @weft.durable."),
             effect="write",
             idempotent=True,  # its steps are what may not be repeated, and each has its own effect
             pauses=True,
@@ -58,10 +40,7 @@ class DurableBlock:
 
     def lacks(self, params: dict[str, Any]) -> str | None:
         """See `executor.kernel.worker.missing`."""
-        name = params.get("function")
-        if not isinstance(name, str) or "<" in name or name in self._functions:
-            return None
-        return f"durable function {name!r} (this process has {', '.join(sorted(self._functions)[:10])})"
+        return lacking_function("durable function", params, self._functions)
 
     async def run(self, ctx: Context) -> Done:
         """Output what the function returns. Raises BlockError: `function_failed`, or the error of a step that the

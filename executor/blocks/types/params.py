@@ -22,7 +22,7 @@ Three keywords of params are for the editor, beside "x-ui" (see compiler.catalog
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from inspect import get_annotations
 from types import NoneType, UnionType
 from typing import Any, ClassVar, Literal, Union, get_args, get_origin
@@ -39,6 +39,7 @@ from executor.kernel.values.coerce import coerce, truthy
 HANDLE_PATTERN = "^[A-Za-z0-9_.-]{1,128}$"
 FILLED = r"\S"  # the pattern of a text that must not be blank
 SECONDS_MAX = 10 * 366 * 86_400
+LISTED_MAX = 10  # names of functions in a message
 
 
 class Field(Struct, frozen=True):
@@ -361,6 +362,28 @@ def schema_problem(schema: Any) -> str | None:
     """Return why an object is not a JSON Schema, or None. Nothing is wrong with other values: a schema checks them."""
     problem = schema_error(orjson.dumps(schema)) if isinstance(schema, dict) and schema else None
     return None if problem is None else problem[:300]
+
+
+def function_params(names: Iterable[str], about: str) -> dict[str, Any]:
+    """Return the schema of params with the name of one of these functions, and its arguments. `about` describes the
+    functions."""
+    function = {"enum": sorted(names), "title": "Function", "description": about}
+    arguments = {"type": "object", "title": "Arguments", "description": "Arguments of the function, by name."}
+    shown = {
+        "function": {**function, "x-ui": {"order": 1, "widget": "select"}},
+        "arguments": {**arguments, "x-ui": {"order": 2, "widget": "keyvalues"}},
+    }
+    return {"type": "object", "required": ["function"], "additionalProperties": False, "properties": shown}
+
+
+def lacking_function(kind: str, params: Mapping[str, Any], names: Collection[str]) -> str | None:
+    """Return what `Block.lacks` says of params that name a function which is not among these. The name may be a
+    reference, which is not known yet."""
+    name = params.get("function")
+    if not isinstance(name, str) or "<" in name or name in names:
+        return None
+    first, rest = sorted(names)[:LISTED_MAX], len(names) - LISTED_MAX
+    return f"{kind} {name!r} (this process has {', '.join(first)}{f' and {rest} more' if rest > 0 else ''})"
 
 
 def listed(value: Any) -> list[tuple[int, Mapping[str, Any]]]:

@@ -28,7 +28,7 @@ from compiler.tracing.workflow import FunctionWorkflow, called_by
 from executor.blocks.runners.call import place_of
 from executor.blocks.services import call_elsewhere
 from executor.blocks.types.durable import durable_blocks
-from executor.blocks.types.params import invalid
+from executor.blocks.types.params import function_params, invalid, lacking_function
 from executor.blocks.types.typed import call_function
 from executor.errors import BlockError
 from executor.kernel.handler.base import Block, Context, Done
@@ -36,7 +36,6 @@ from executor.kernel.process.tracebacks import log_raised
 from executor.kernel.values.payload import encode
 
 Function = Callable[..., Any]
-LISTED_MAX = 10  # names of functions in a message
 CONTEXT = "ctx"  # a parameter of this name gets the Context of the attempt
 
 
@@ -55,25 +54,7 @@ class Python:
             title="Python",
             description=f"Calls a Python function registered on this server: {', '.join(about)}.",
             category="action",
-            params={
-                "type": "object",
-                "required": ["function"],
-                "additionalProperties": False,
-                "properties": {
-                    "function": {
-                        "enum": sorted(self._functions),
-                        "title": "Function",
-                        "description": "A function registered when the server was started.",
-                        "x-ui": {"order": 1, "widget": "select"},
-                    },
-                    "arguments": {
-                        "type": "object",
-                        "title": "Arguments",
-                        "description": "Arguments of the function, by name.",
-                        "x-ui": {"order": 2, "widget": "keyvalues"},
-                    },
-                },
-            },
+            params=function_params(functions, "A function registered when the server was started."),
             # Its effect is unknown: after a crash a person decides if it may be repeated.
             effect="write",
             idempotent=False,
@@ -85,11 +66,8 @@ class Python:
         )
 
     def lacks(self, params: dict[str, Any]) -> str | None:
-        """See `executor.kernel.worker.missing`. The name of a function may be a reference, which is not known yet."""
-        name = params.get("function")
-        if not isinstance(name, str) or "<" in name or name in self._functions:
-            return None
-        return f"Python function {name!r} (this process has {_listed(self._functions)})"
+        """See `executor.kernel.worker.missing`."""
+        return lacking_function("Python function", params, self._functions)
 
     async def run(self, ctx: Context) -> Done:
         """Output the return value of the function, any JSON value. Raises BlockError: `function_failed` for an
@@ -238,11 +216,6 @@ def _steps_in(place: str) -> dict[str, Step[Any, Any]]:
             f"{place} has no function with @weft.step or @weft.durable; write {place}:function for a plain one"
         )
     return found
-
-
-def _listed(names: Iterable[str]) -> str:
-    first, rest = sorted(names)[:LISTED_MAX], sorted(names)[LISTED_MAX:]
-    return ", ".join(first) + (f" and {len(rest)} more" if rest else "")
 
 
 def _shown(signature: inspect.Signature) -> str:
