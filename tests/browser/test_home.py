@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import Contexts, Servers, Watched
-from tests.browser.editor import Api, Editor, document
+from tests.browser.editor import Api, Editor, box_of, document
 from tests.support.server import SyncServerProcess
 
 EXAMPLES = len(list((Path(__file__).parents[2] / "examples").glob("*.json")))
@@ -231,6 +231,22 @@ def test_a_workflow_runs_and_is_deleted_from_its_card(servers: Servers, contexts
     expect(page.get_by_test_id("card-stock")).to_have_count(0)
     assert api.get("/api/workflows")["workflows"] == []
     watched.check()
+
+
+def test_a_card_of_a_document_without_places_is_laid_out(editor: Editor) -> None:
+    blocks = {"start": {"type": "start"}, "body": {"type": "set", "params": {"value": 1}}}
+    written = {
+        "format": "weft/1",
+        "name": "placeless",
+        "blocks": blocks,
+        "edges": [{"source": "start", "target": "body"}],
+    }
+    editor.api.post("/api/workflows", {"document": written})
+    editor.page.goto("/")
+    boxes = editor.page.get_by_test_id("card-placeless").locator(".thumb__box")
+    expect(boxes).to_have_count(2)
+    first, second = (box_of(each) for each in boxes.all())
+    assert first["x"] + first["width"] < second["x"]
 
 
 def test_a_first_visit_finds_an_example_that_runs(servers: Servers, contexts: Contexts) -> None:

@@ -1,7 +1,7 @@
 // A workflow as a small drawing: its blocks where they stand, in the outlines of their kinds, in the colours of what they did in
 // a run. Decoration; the text beside it has the rest.
 
-import { memo, type ReactElement } from 'react'
+import { memo, useEffect, useState, type ReactElement } from 'react'
 import { outline, shapeOf, type Shape } from '../geometry/silhouette'
 import { handlePlace, inPlace, sizeOf } from '../geometry/size'
 import type { BlockSpec, Document } from '../api/types'
@@ -26,7 +26,7 @@ const TONES: Record<string, string> = {
 }
 
 export const Thumb = memo(function Thumb({
-  doc,
+  doc: given,
   specs,
   states = {},
 }: {
@@ -35,6 +35,7 @@ export const Thumb = memo(function Thumb({
   /** The state of each block in the run that is shown. */
   states?: Readonly<Record<string, string>>
 }): ReactElement {
+  const doc = usePlaced(given, specs)
   const boxes = Object.entries(doc.blocks)
     .filter(([, block]) => block.type !== 'note')
     .map(([id, block]) => {
@@ -78,6 +79,20 @@ export const Thumb = memo(function Thumb({
     </svg>
   )
 })
+
+/** The document with a place for each block: without blocks until it is laid out, if a program wrote it without places. */
+function usePlaced(doc: Document, specs: ReadonlyMap<string, BlockSpec>): Document {
+  const [placed, setPlaced] = useState<Document>({ ...doc, blocks: {}, edges: [] })
+  const lacks = Object.values(doc.blocks).some((block) => !block.at)
+  useEffect(() => {
+    let current = true
+    if (lacks) void import('../state/placed').then((found) => current && setPlaced(found.placed(doc, specs)))
+    return () => {
+      current = false
+    }
+  }, [doc, specs, lacks])
+  return lacks ? placed : doc
+}
 
 function Box(props: {
   x: number

@@ -1,6 +1,6 @@
 // The questions the canvas, the trace and the inspector ask about a fold.
 
-import type { Document, Edge, ErrorInfo } from '../api/types'
+import type { Document, Edge } from '../api/types'
 import { chainOf, indexOf, kindOf, nameOf } from '../document/document'
 import {
   isDecided,
@@ -184,13 +184,3 @@ export function placeOf(path: string, doc: Document | null): string {
     .reverse()
     .join(', ')
 }
-
-const INTERRUPTED = ['attempt_lost', 'run_forked']
-
-/** The ending of an attempt. One that was lost with its process, or stayed in the run that this one was forked from, has not
- * failed. */
-export const endingOf = (
-  ended: boolean,
-  error: ErrorInfo | null,
-): 'running' | 'succeeded' | 'failed' | 'interrupted' =>
-  error ? (INTERRUPTED.includes(error.code) ? 'interrupted' : 'failed') : ended ? 'succeeded' : 'running'

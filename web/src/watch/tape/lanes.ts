@@ -3,15 +3,8 @@
 
 import type { Document } from '../../api/types'
 import { nameOf } from '../../document/document'
-import {
-  endingOf,
-  isCleanup,
-  shownStatus,
-  type NodeState,
-  type RunFold,
-  type ScopeState,
-  type StepState,
-} from '../../run'
+import { isCleanup, shownStatus, type NodeState, type RunFold, type ScopeState, type StepState } from '../../run'
+import { endingOf } from '../../run/ending'
 import { iconOf, type IconName } from '../../ui/icons'
 import { toneOf, type Tone } from '../../ui/status'
 import { STEP_ICONS } from '../../ui/steps'

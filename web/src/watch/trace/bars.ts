@@ -2,7 +2,7 @@
 
 import type { WireEvent } from '../../api/types'
 import type { TimeScale } from '../tape/timeScale'
-import { endingOf } from '../../run'
+import { endingOf } from '../../run/ending'
 import { toneOf, type Tone } from '../../ui/status'
 import type { TraceRow } from './rows'
 
