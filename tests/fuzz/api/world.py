@@ -75,6 +75,7 @@ class World:
         moving = [self._run(client, {"version": old}, "waiting", "/api/workflows/asking/runs") for _ in range(2)]
         self.version = client.post("/api/workflows", json=ASKING_2).json()["version"]
         self.ended = ended = [self._run(client, {"document": ENDING}, "succeeded") for _ in range(2)]
+        gone = self._run(client, {"document": ENDING}, "succeeded")
         open_ = [self._run(client, {"document": ASKING}, "waiting") for _ in range(8)]
         waiting, doomed, asked, called = open_[:3], open_[3:5], open_[5:7], open_[7:]
         drafts = [client.post("/api/drafts", json={"document": one}).json()["id"] for one in DOCUMENTS * 3]
@@ -110,6 +111,7 @@ class World:
             ("/api/runs/", "id"): ended + waiting,
             ("/api/runs/", "other"): ended + waiting,
             ("/api/runs/", "name"): ["go"],
+            ("DELETE /api/runs/{id}", "id"): [gone, gone, waiting[0]],
             ("/api/runs/{id}/nodes/", "id"): ended,
             ("/api/runs/{id}/nodes/", "key"): list(ENDING["blocks"]),
             ("/api/runs/{id}/waits/", "id"): waiting,
