@@ -98,15 +98,15 @@ def _log(turns: Sequence[ChatTurn], here: str, wrong: Mapping[str, Mapping[str, 
 
 
 def tool_words(tool: ChatTool) -> dict[str, str]:
-    """Return the text of its line, and the state for screen readers, which is visible unless it is done."""
+    """Return the text of its line, and the words for its state, which only screen readers get when it is done."""
     text = as_words(tool.name) + (f", {tool.calls} times" if tool.calls > 1 else "")
-    return {"text": text, "heard": _TOOL[tool.state]}
+    return {"text": text, "words": _TOOL[tool.state]}
 
 
 def _tool(tool: ChatTool) -> Html:
-    words = tool_words(tool)
-    state = el("span", words["heard"], class_="unseen" if tool.state == "done" else None)
-    return el("li", words["text"], state, class_="tool", data_tool=tool.name, data_state=tool.state)
+    line = tool_words(tool)
+    state = el("span", line["words"], class_="unseen" if tool.state == "done" else None)
+    return el("li", line["text"], state, class_="tool", data_tool=tool.name, data_state=tool.state)
 
 
 def _answer(turn: ChatTurn) -> Html:

@@ -97,13 +97,13 @@ function work(answer, tool) {
   while (at.nextElementSibling.matches(".tool") && at.dataset.tool !== tool.name) at = at.nextElementSibling;
   let line = at;
   if (at.dataset.tool !== tool.name) at.after((line = document.createElement("li")));
-  const heard = document.createElement("span");
-  if (tool.state === "done") heard.className = "unseen"; // the dot is enough
-  heard.textContent = tool.heard;
+  const state = document.createElement("span");
+  if (tool.state === "done") state.className = "unseen"; // the dot is enough
+  state.textContent = tool.words;
   line.className = "tool";
   line.dataset.tool = tool.name;
   line.dataset.state = tool.state;
-  line.replaceChildren(tool.text, heard);
+  line.replaceChildren(tool.text, state);
 }
 
 function again() {

@@ -24,7 +24,7 @@ test('no axis of any length repeats a label or has too many', () => {
   }
 })
 
-test('what became of a message is said once', () => {
+test('the outcome of a message is written once', () => {
   const mail = { to: 'ada@example.org', channel: 'email', attempts: 1 }
   const text = (status: string, error: string | null = null): string => notifiedText({ ...mail, status, error })
   assert.equal(text('sent'), 'Sent to ada@example.org by email')

@@ -135,7 +135,7 @@ class Lane(asyncio.AbstractEventLoop):
 
 def _throw(task: asyncio.Task[Any]) -> None:
     coroutine: Coroutine[Any, Any, Any] = task.get_coro()  # type: ignore[assignment]  # tasks of the lane have coroutines
-    task._log_destroy_pending = False  # type: ignore[attr-defined]  # it is meant to be
+    task._log_destroy_pending = False  # type: ignore[attr-defined]  # it is dropped before its end, on purpose
     for _ in range(THROWN_MAX):
         try:
             coroutine.throw(Leaving())

@@ -1,4 +1,4 @@
-// Undo and redo, with what is said of them; and why an edit was not made.
+// Undoes and redoes edits and announces it, and announces the reason when an edit is refused.
 
 import { announce } from '../a11y'
 import { docStore, redo, undo } from '../state/doc'

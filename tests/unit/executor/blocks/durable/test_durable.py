@@ -221,7 +221,7 @@ async def test_an_error_that_is_not_caught_ends_the_run_with_the_line_of_the_ste
 
 @weft.durable
 async def wrong_argument() -> Any:
-    return await again(text=7)  # type: ignore[arg-type]  # that is the point
+    return await again(text=7)  # type: ignore[arg-type]  # a wrong argument is tested
 
 
 async def test_arguments_of_steps_are_checked() -> None:

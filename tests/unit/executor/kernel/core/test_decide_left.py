@@ -54,7 +54,7 @@ def test_a_handler_is_entered_when_the_first_of_its_waits_ends() -> None:
     assert s.left("a", drops=(2,)) == [
         "a wait cancelled", "a fails", "run failed"
     ], "it would wait for ever"  # fmt: skip
-    error = s.journal[-1].error  # type: ignore[union-attr]
+    error = s.journal[-1].error  # type: ignore[union-attr]  # the last event is run.finished
     assert error is not None and error.code == "waits_for_nothing"
 
 
