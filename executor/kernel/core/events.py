@@ -290,7 +290,8 @@ class StepStarted(Struct, frozen=True, gc=False, tag="step.started"):
 
 class StepFinished(Struct, frozen=True, gc=False, tag="step.finished", omit_defaults=True):
     """Step `n` has an output, or failed with `error`. It is not done again. `usage` counts what it used (tokens);
-    `cost` is in US dollars, by the price list of the date `prices`. `from_run`: it was done, and paid, in this run."""
+    `cost` is in US dollars, by the price list of the date `prices`. `from_run`: it was done, and paid, in this run.
+    `ended_ms`: the time that a durable function sees, if that is not the time of the event."""
 
     key: NodeKey
     attempt: int
@@ -300,6 +301,7 @@ class StepFinished(Struct, frozen=True, gc=False, tag="step.finished", omit_defa
     prices: str = ""
     error: ErrorInfo | None = None
     from_run: str | None = None
+    ended_ms: int = 0
 
 
 class StepLost(Struct, frozen=True, gc=False, tag="step.lost"):

@@ -154,6 +154,9 @@ class Attempt:
     def keep(self, text: str | StepNote, stream: Stream) -> None:
         self._arrivals.add_log((self.key, self.number, text, stream))
 
+    def _keep_quietly(self, note: StepNote) -> None:
+        self._arrivals.add_quietly((self.key, self.number, note, "log"))
+
     async def begun(self) -> None:
         """Wait until its start is on disk."""
         if self.host.ahead is not None:
@@ -245,7 +248,8 @@ class Attempt:
 
     def _journal(self) -> StepJournal:
         host = self.host
-        return StepJournal(host.parts.store, host.run.id, self.keep, self.begun, host.loop)
+        flush = self._arrivals.changed.set
+        return StepJournal(host.parts.store, host.run.id, self.keep, self._keep_quietly, flush, self.begun, host.loop)
 
     async def durable_calls(self) -> Driver:
         host, known, key = self.host, self._entered_with(), self.started_as
@@ -261,7 +265,7 @@ class Attempt:
             self.node.name, self.number, f"{first.run}:{self.key_text}", first.at_ms, known, is_open, recorded
         )
         journal = self._journal()
-        work = StepWork(self.number, journal, host.border)
+        work = StepWork(self.number, journal, host.border, host.parts.clock.now_ms)
         return Driver(entry, journal, work, host.parts.clock, host.parts.timers)
 
     async def prepare_child(self, request: ChildRequest) -> NewRun:

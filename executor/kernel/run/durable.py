@@ -19,6 +19,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from contextlib import suppress
 from contextvars import copy_context
 from functools import partial
+from itertools import count
 from typing import Any, Final
 
 from msgspec import Struct
@@ -41,6 +42,7 @@ log = logging.getLogger("weft.durable")
 STEPS_MAX: Final = 10_000  # of a durable function: each entry reads all of them
 WAITS_MAX: Final = 100  # that are open at the same time; further ones open when some of these are over
 NULL: Final = b"null"
+LIVE: Final = 1 << 62  # as the number of an event that has none yet: it comes after those of the journal
 
 
 class Entry(Struct, frozen=True):
@@ -98,6 +100,7 @@ class Driver:
         self._made: dict[int, _Made] = {}  # not delivered yet
         self._new: list[int] = []  # not begun yet
         self._arrivals: list[tuple[int, int, int]] = []  # heap of (seq, seq of the end, n)
+        self._live = count(LIVE)
         self._ended: dict[int, Ended] = {}  # in this entry, not delivered yet
         self._due: list[tuple[int, int]] = []  # heap of (due_ms, n): timers that have begun in this entry
         self._tasks: set[asyncio.Task[None]] = set()
@@ -216,7 +219,7 @@ class Driver:
     async def _deliver(self, seq: int, n: int) -> None:
         made = self._made.pop(n)
         ended = self._ended.pop(n, None) or await self._entry.recorded.at(seq)
-        self.now_ms = max(self.now_ms, ended.stored.at_ms)
+        self.now_ms = max(self.now_ms, ended.at_ms)
         if made.future.done():
             return
         if ended.error is None:
@@ -272,16 +275,18 @@ class Driver:
         self._wake.set()
 
     def _arrived(self, n: int, ended: Ended) -> None:
+        """Its event is handed over: of those that are not in the journal yet, the order is that of these calls."""
         self._ended[n] = ended
-        heapq.heappush(self._arrivals, (ended.stored.seq, ended.stored.seq, n))
+        heapq.heappush(self._arrivals, (next(self._live), 0, n))
 
     async def _next(self) -> None:
         """Wait for the end of a step, or of a timer."""
         due_ms, n = self._next_timer()
         if due_ms is not None and due_ms <= self._clock.now_ms():
-            await self._fire(self._made[n].call)
+            self._fire(self._made[n].call)
             return
         number = None if due_ms is None else self._timers.set(due_ms, self._wake.set)
+        self._journal.flush()
         self._wake.clear()
         try:
             await self._wake.wait()
@@ -300,11 +305,11 @@ class Driver:
             heapq.heappop(self._due)
         return None, 0
 
-    async def _fire(self, call: Call) -> None:
-        attempt = self._entry.attempt
+    def _fire(self, call: Call) -> None:
+        attempt, now_ms = self._entry.attempt, self._clock.now_ms()
         self._journal.note(StepStarted(NO_KEY, attempt, call.n, "step", call.name, call.input_hash, "none"))
-        stored = await self._journal.record(StepFinished(NO_KEY, attempt, call.n), NULL)
-        self._arrived(call.n, Ended(stored, NULL))
+        self._journal.note(StepFinished(NO_KEY, attempt, call.n, ended_ms=now_ms), NULL)
+        self._arrived(call.n, Ended(now_ms, NULL))
 
     async def _finish_steps(self) -> None:
         """The code has ended: let the steps end that it has not awaited."""

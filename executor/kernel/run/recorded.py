@@ -11,7 +11,6 @@ from executor.errors import BlockError
 from executor.kernel.core.events import ErrorInfo
 from executor.kernel.journal.codec import data_of
 from executor.kernel.journal.reader import Journals, Records, output_of
-from executor.kernel.run.results import Stored
 from executor.kernel.run.step_work import Ended
 from executor.kernel.store.patience import with_retries
 from executor.kernel.store.run_rows import Record
@@ -59,9 +58,10 @@ class Recorded:
             if (record.path or "") == self._path:
                 self._passed[record.seq] = record
         record = self._passed[seq]
-        error = data_of(record).get("error")
+        data = data_of(record)
+        error = data.get("error")
         ended = Ended(
-            Stored(seq, record.at_ms),
+            data.get("ended_ms", record.at_ms),
             await output_of(self._store, record),
             None if error is None else msgspec.convert(error, ErrorInfo),
         )

@@ -125,6 +125,10 @@ class Arrivals:
         self.logs.append(log)
         self.changed.set()
 
+    def add_quietly(self, log: Log) -> None:
+        """Add a log to the next turn, which the caller sees to."""
+        self.logs.append(log)
+
     def rekey(self, translate: Callable[[NodeKey], NodeKey]) -> None:
         """Change the keys: the run follows another plan; what is here is about the same nodes, under the keys that they
         have there."""

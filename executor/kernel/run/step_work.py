@@ -37,12 +37,14 @@ NO_KEY: Final[NodeKey] = ((), -1)  # the key of the moment is filled in when a n
 
 
 class StepJournal(Struct, frozen=True):
-    """Records and reads the steps of an attempt. `keep` takes a note to the loop of the run; `begun` waits until the
-    start of the attempt is on disk."""
+    """Records and reads the steps of an attempt. `keep` takes a note to the loop of the run, `keep_quietly` to its next
+    turn, which `flush` begins; `begun` waits until the start of the attempt is on disk."""
 
     store: Store
     run_id: str
     keep: Callable[[StepNote, Stream], None]
+    keep_quietly: Callable[[StepNote], None]
+    flush: Callable[[], None]
     begun: Callable[[], Awaitable[None]]
     loop: asyncio.AbstractEventLoop
 
@@ -52,9 +54,9 @@ class StepJournal(Struct, frozen=True):
         self.keep(StepNote(event, output, done), "log")
         return await done
 
-    def note(self, event: StepStarted | StepFinished) -> None:
-        """Record the event with the next append."""
-        self.keep(StepNote(event), "log")
+    def note(self, event: StepStarted | StepFinished, output: bytes | None = None) -> None:
+        """Record the event with the next append, which `flush` begins at the latest."""
+        self.keep_quietly(StepNote(event, output))
 
     async def finished(self, seq: int) -> tuple[dict[str, Any], bytes | None]:
         """Data and output of event `seq`, of an earlier entry. Raises BlockError: the database cannot be read."""
@@ -78,9 +80,9 @@ class Call(Struct, frozen=True):
 
 
 class Ended(Struct, frozen=True):
-    """The end of a step, on disk. `error` is None if it has an output."""
+    """The end of a step. `error` is None if it has an output."""
 
-    stored: Stored
+    at_ms: int
     output: bytes | None = None
     error: ErrorInfo | None = None
 
@@ -89,14 +91,21 @@ class Ended(Struct, frozen=True):
 
 
 class StepWork:
-    """The steps of one attempt. Its methods raise BlockError if the attempt is over."""
+    """The steps of one attempt. Its methods raise BlockError if the attempt is over.
 
-    __slots__ = ("_attempt", "_border", "_journal")
+    Their ends are on disk when the methods return. With `now_ms` they are on disk together with what begins next, and
+    that is the time at which the steps ended.
+    """
 
-    def __init__(self, attempt: int, journal: StepJournal, border: Border) -> None:
+    __slots__ = ("_attempt", "_border", "_journal", "_now_ms")
+
+    def __init__(
+        self, attempt: int, journal: StepJournal, border: Border, now_ms: Callable[[], int] | None = None
+    ) -> None:
         self._attempt = attempt
         self._journal = journal
         self._border = border
+        self._now_ms = now_ms
 
     def call(self, n: int, kind: StepKind, name: str, input: Any, effect: StepEffect) -> Call:
         return new_call(self._border, n, kind, name, input, effect)
@@ -113,17 +122,25 @@ class StepWork:
         except BlockError as error:
             return await self.fail(call, error)
         event = StepFinished(NO_KEY, self._attempt, call.n, counts, cost, stepped.prices[:NAME_MAX])
-        return Ended(await self._journal.record(event, data), data)
+        return Ended(await self._end(event, data), data)
 
     async def fail(self, call: Call, error: BaseException, work: Any = None) -> Ended:
         """`work`: what raised `error`, if it is code of users."""
         traceback = getattr(error, "traceback", "") if work is None else traceback_of(error, work)
         info = self._border.shown(replace(_info_of(error), traceback=traceback))
-        return Ended(await self._journal.record(StepFinished(NO_KEY, self._attempt, call.n, error=info)), error=info)
+        return Ended(await self._end(StepFinished(NO_KEY, self._attempt, call.n, error=info)), error=info)
+
+    async def _end(self, event: StepFinished, output: bytes | None = None) -> int:
+        if self._now_ms is None:
+            return (await self._journal.record(event, output)).at_ms
+        event = replace(event, ended_ms=self._now_ms())
+        self._journal.note(event, output)
+        return event.ended_ms
 
     def cancel(self, call: Call) -> None:
         """Record that it was cancelled, with the next append."""
         self._journal.note(StepFinished(NO_KEY, self._attempt, call.n, error=CANCELLED))
+        self._journal.flush()
 
     async def _encoded(self, output: Any) -> bytes:
         """JSON without secrets. Raises BlockError."""
