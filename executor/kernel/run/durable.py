@@ -33,6 +33,7 @@ from executor.kernel.process.clock import Clock
 from executor.kernel.process.timers import Timers
 from executor.kernel.run.attention import step_question
 from executor.kernel.run.lane import Lane
+from executor.kernel.run.mismatch import Expected, arrival_of, changed, has_arrived
 from executor.kernel.run.recorded import Recorded
 from executor.kernel.run.step_work import CANCELLED, NO_KEY, Call, Ended, StepJournal, StepWork
 from executor.kernel.run.steps import ANY_INPUT, AtEach, Left
@@ -98,6 +99,7 @@ class Driver:
         self._lane = Lane(self._timer, lambda: self.now_ms)  # type: ignore[abstract]  # it gets those that it refuses by setattr
         self._n = 0
         self._made: dict[int, _Made] = {}  # not delivered yet
+        self._expected = Expected(entry.known)
         self._new: list[int] = []  # not begun yet
         self._arrivals: list[tuple[int, int, int]] = []  # heap of (seq, seq of the end, n)
         self._live = count(LIVE)
@@ -137,16 +139,7 @@ class Driver:
         call = self._work.call(self._n, kind, name, input, effect)
         known = self._entry.known.get(call.n)
         if known is not None and known.input_hash not in (call.input_hash, ANY_INPUT):
-            was, now = f"{known.kind} {known.name!r}", f"{call.kind} {call.name!r}"
-            message = f"call {call.n} is {now} now, and was {was} when the function first came to it"
-            if was == now:
-                message = f"call {call.n}, {now}, has other arguments now than when the function first came to it"
-            hint = (
-                "A durable function must make the same calls each time it is entered. Did its code change while the "
-                "run was open? Else look for times, random numbers and data from outside: use weft.now(), "
-                "weft.random(), weft.uuid(), and steps."
-            )
-            raise self._refuse(BlockError(message, code="steps_changed", retryable=False, hint=hint))
+            raise self._refuse(changed(known, call))
         return call
 
     def _refuse(self, error: BlockError) -> Leaving:
@@ -158,8 +151,8 @@ class Driver:
         n = made.call.n
         self._made[n] = made
         known = self._entry.known.get(n)
-        if known is not None and known.finished_seq and known.arrives_seq >= 0:
-            heapq.heappush(self._arrivals, (known.arrives_seq or known.finished_seq, known.finished_seq, n))
+        if known is not None and has_arrived(known):
+            heapq.heappush(self._arrivals, arrival_of(n, known))
         else:
             self._new.append(n)
         made.future.add_done_callback(partial(self._dropped, made))
@@ -183,6 +176,7 @@ class Driver:
             task = self._lane.create_task(main())
             await self._idle()
             while not task.done():
+                self._expected.deliver(self._arrivals[0] if self._arrivals else None, self._n)
                 if self._arrivals:
                     _, seq, n = heapq.heappop(self._arrivals)
                     await self._deliver(seq, n)
@@ -190,6 +184,7 @@ class Driver:
                     self._begin()
                     await (self._next() if self._tasks else self._leave())
                 await self._idle()
+            self._expected.end(self._n)
             await self._finish_steps()
             return task.result()
         finally:

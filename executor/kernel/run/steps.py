@@ -33,6 +33,7 @@ from executor.kernel.handler.base import StepKind as Kind
 from executor.kernel.process.threads import call_on
 from executor.kernel.run.attention import step_question
 from executor.kernel.run.border import Border
+from executor.kernel.run.mismatch import OF_BLOCK, changed
 from executor.kernel.run.step_order import StepOrder
 from executor.kernel.run.step_work import Call, Ended, StepJournal, StepWork
 
@@ -244,13 +245,7 @@ class AttemptSteps:
         if known is None:
             return None
         if known.input_hash not in (call.input_hash, ANY_INPUT):
-            raise BlockError(
-                f"step {call.n} was {known.kind} {known.name!r} when the block first came to it, "
-                f"and is {call.kind} {call.name!r} with another input now",
-                code="steps_changed",
-                retryable=False,
-                hint="a block must make the same calls in the same order each time; run it again from the start",
-            )
+            raise changed(known, call, OF_BLOCK)
         return await self._stored(known) if known.finished_seq else None
 
     async def _stored(self, step: Step) -> _Found:

@@ -330,6 +330,27 @@ async def test_other_calls_than_before_end_the_run_and_cannot_be_caught() -> Non
 
 
 @weft.durable
+async def shorter(removes: str) -> str:
+    if changing["first"] or removes != "the step":
+        await again("a")
+    if changing["first"] or removes != "the wait":
+        await weft.sleep(minutes=1)
+    return "done"
+
+
+@pytest.mark.parametrize("removes", ["the step", "the wait"])
+async def test_a_call_that_is_not_made_any_more_is_found(removes: str) -> None:
+    changing["first"] = True
+    async with engine(workflows=[shorter]) as opened:
+        run = (await opened.submit(shorter, removes=removes)).run
+        while (await opened.runs.view(run)).status != "waiting":
+            await asyncio.sleep(0.01)
+        changing["first"] = False
+        view = await finish(opened, run)
+    assert view.error is not None and view.error["code"] == "steps_changed"
+
+
+@weft.durable
 async def stuck() -> None:
     await asyncio.get_running_loop().create_future()
 
