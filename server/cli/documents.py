@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from server.cli.common import FAILED, OK, Refused, call, check_variables, counted
-from server.cli.reading import check_free, is_file, is_python, read_document, write_document
+from server.cli.reading import check_free, is_file, is_python, read_document, source_findings, write_document
 from server.cli.render import diagnostic_lines
 from server.shipped import examples_folder
 
@@ -44,6 +44,7 @@ _NAME: Final = re.compile(r"[a-z][a-z0-9_]{1,39}")
 def validate(file: str, trigger: str | None, strict: bool, as_json: bool) -> int:
     """Check the workflow in FILE (- for stdin). Exit code 1 when it has errors."""
     _, found = _compile(read_document(file), trigger, _steps_beside(file))
+    found += source_findings(file)
     errors = sum(d["severity"] == "error" for d in found)
     if as_json:
         click.echo(json.dumps(found, indent=2, ensure_ascii=False))

@@ -6,6 +6,7 @@ import json
 import os
 import sys
 import traceback
+from collections.abc import Collection
 from contextlib import redirect_stdout
 from pathlib import Path
 from types import ModuleType
@@ -104,7 +105,7 @@ def write_document(document: Any, out: str | None, *, as_python: bool = False) -
 def read_flow(text: str) -> tuple[Any, list[dict[str, Any]]]:
     """Return the document of the workflow that is named, or of the only one in the file, and those of the workflow
     functions that it calls, which must be stored before it runs. Raises Refused."""
-    path, name = (text, None) if text.endswith(".py") else text.rsplit(":", 1)
+    path, name = _parts(text)
     from compiler.builder.workflow import document_of
     from compiler.tracing.workflow import FunctionWorkflow, called_by
     from executor.blocks.types.python import load_module
@@ -122,6 +123,29 @@ def read_flow(text: str) -> tuple[Any, list[dict[str, Any]]]:
             raise
         except (Exception, SystemExit) as error:
             raise _refused(file, error) from None
+
+
+def source_findings(text: str) -> list[dict[str, Any]]:
+    """Return the findings about the code of durable functions of a workflow, which was read before; none if it is not
+    in a Python file."""
+    if not is_python(text):
+        return []
+    import msgspec
+
+    from compiler.lint.lint import files_of, lint
+    from compiler.tracing.durable import durables_of
+    from executor.blocks.types.python import load_module
+
+    path, name = _parts(text)
+    found = _found(load_module(path), path, name)
+    files: dict[Path, Collection[str]] = {**files_of(durables_of([found]).values())}
+    return [msgspec.to_builtins(one) for one in lint(files)]
+
+
+def _parts(text: str) -> tuple[str, str | None]:
+    """Return the file, and the name in it."""
+    path, _, name = (text, "", None) if text.endswith(".py") else text.rpartition(":")
+    return path, name
 
 
 def _found(module: ModuleType, path: str, name: str | None) -> Any:

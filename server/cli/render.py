@@ -50,7 +50,8 @@ def diagnostic_lines(found: Iterable[Json]) -> list[str]:
     lines = []
     for item in found:
         colour = "red" if item["severity"] == "error" else "yellow"
-        head = f"{click.style(item['severity'], fg=colour, bold=True)} {plain(item['pointer']) or '/'}"
+        place = f"{item['file']}:{item['line']}" if item.get("file") else item["pointer"] or "/"
+        head = f"{click.style(item['severity'], fg=colour, bold=True)} {plain(place)}"
         lines.append(f"{head}: {plain(item['message'])} [{item['code']}]")
         if item.get("hint"):
             lines.append(f"    {plain(item['hint'])}")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from server.cli.common import CANCELLED, FAILED, OK, WAITING, Refused, call, print_warnings, show, with_json
-from server.cli.reading import is_file, parse_json, read_documents, read_input
+from server.cli.reading import is_file, parse_json, read_documents, read_input, source_findings
 from server.cli.render import plain, run_lines
 
 if TYPE_CHECKING:
@@ -61,6 +61,7 @@ def run(
     value = read_input(input_text)
     paths = _files(files, value)
     what, called = read_documents(workflow) if is_file(workflow) else (workflow, [])
+    print_warnings({"diagnostics": source_findings(workflow)})
     if version is not None and what is not workflow:
         raise Refused("--version is for stored workflows.", "Leave it out to run a file, or name a stored workflow.")
 

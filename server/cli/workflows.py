@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from server.cli.common import BAD_ARGUMENTS, OK, Refused, call, counted, print_warnings, show, with_json
-from server.cli.reading import check_free, read_documents, write_document
+from server.cli.reading import check_free, read_documents, source_findings, write_document
 from server.cli.render import plain, version_lines, workflow_lines
 
 if TYPE_CHECKING:
@@ -36,6 +36,7 @@ def deploy(url: str, file: str, name: str | None, replaces: int | None, activate
     Workflow functions that it calls are stored before it, under their own names.
     """
     document, called = read_documents(file)
+    print_warnings({"diagnostics": source_findings(file)})
     for each, under, instead in (*((one, None, None) for one in called), (document, name, replaces)):
         saved = call(url, partial(_deploy, each, under, activate_triggers, instead))
         print_warnings(saved)

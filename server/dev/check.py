@@ -17,6 +17,8 @@ from msgspec import Struct
 from compiler.builder.errors import TraceError
 from compiler.builder.workflow import defined_in, document_of
 from compiler.compile import compile_document
+from compiler.lint.lint import files_of, lint
+from compiler.tracing.durable import durables_of
 from compiler.tracing.workflow import FunctionWorkflow, called_by
 from executor.blocks.connectors.stored import connectors
 from executor.blocks.sandbox.sandbox import Sandbox
@@ -57,7 +59,9 @@ def read(file: str) -> Found:
     named = [part.strip() for part in os.environ.get("WEFT_FUNCTIONS", "").split(",") if part.strip()]
     own = python_blocks([*named, *([file] if steps else ())])
     if not documents:
-        raise ValueError(f"{file} has no workflow: write a function with @weft.workflow, or a weft.Workflow.")
+        raise ValueError(
+            f"{file} has no workflow: write a function with @weft.durable or @weft.workflow, or a weft.Workflow."
+        )
     folder = os.environ.get("WEFT_CONNECTORS")
     sandbox = Sandbox()
     try:
@@ -69,7 +73,15 @@ def read(file: str) -> Found:
                 raise ValueError("\n".join([f"{name} has errors:", *lines]))
     finally:
         sandbox.close()
+    _warn(module, Path(file))
     return Found(documents, steps)
+
+
+def _warn(module: ModuleType, file: Path) -> None:
+    """Print the findings about the code of durable functions."""
+    files = {**files_of(durables_of(vars(module).values()).values()), file.resolve(): ()}
+    for one in lint(files):
+        print(f"warning {one.file}:{one.line}: {one.message} [{one.code}]\n    {one.hint}", file=sys.stderr)
 
 
 def _documents(module: ModuleType, stem: str) -> Iterator[tuple[str, dict[str, Any]]]:

@@ -140,3 +140,37 @@ def test_the_pages_example_is_valid() -> None:
     root = Path(__file__).parents[4]
     checked = weft("validate", str(root / "examples" / "python" / "demo.py"))
     assert re.search("0 errors, 0 warnings", checked.stderr), checked.output
+
+
+DURABLE = """\
+import time
+import weft
+
+@weft.durable
+async def first() -> float:
+    return time.time()
+
+@weft.durable
+async def second() -> None:
+    await weft.sleep(hours=1)
+    time.sleep(1)
+"""
+
+
+def test_the_code_of_the_durable_function_that_is_named_is_checked(
+    write: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = write(DURABLE)
+    monkeypatch.chdir(file.parent)
+    shown = weft("validate", f"{file.name}:second")
+    assert shown.return_value == 0
+    assert f"warning {file.name}:11: second: `time.sleep()` blocks all runs" in shown.output
+    assert "first" not in shown.output
+    assert weft("validate", f"{file.name}:second", "--strict").return_value == 1
+    (one,) = json.loads(weft("validate", f"{file.name}:first", "--json").stdout)
+    assert (one["code"], one["file"], one["line"], one["pointer"]) == (
+        "durable_clock",
+        file.name,
+        6,
+        "/blocks/body",
+    )

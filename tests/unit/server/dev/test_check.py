@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -65,3 +66,10 @@ def test_it_says_what_is_wrong(text: str, said: str, tmp_path: Path) -> None:
     done = check(tmp_path, text)
     assert (done.returncode, done.stdout) == (1, "")
     assert said in done.stderr
+
+
+def test_it_warns_of_what_differs_in_a_durable_function(tmp_path: Path) -> None:
+    flow = "import time\nimport weft\n@weft.durable\nasync def flow() -> float:\n    return time.time()\n"
+    done = check(tmp_path, flow)
+    assert done.returncode == 0
+    assert re.search(r"weft_test_flow\.py:5: flow: `time\.time\(\)` .*\[durable_clock\]\n    Use weft", done.stderr)
