@@ -30,6 +30,7 @@ _PLACES = {
     "compiler.tracing.steps": "step",
     "compiler.tracing.ways": "attempt each otherwise when",
     "compiler.tracing.workflow": "call workflow",
+    "executor.blocks.durable.group": "group",
     "executor.blocks.durable.together": "First first gather timeout",
     "executor.blocks.durable.values": "now random uuid",
     "executor.blocks.durable.waits": "form signal until",

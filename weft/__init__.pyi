@@ -16,6 +16,7 @@ from compiler.tracing.durable import (Durable, durable)
 from compiler.tracing.steps import (step)
 from compiler.tracing.ways import (attempt, each, otherwise, when)
 from compiler.tracing.workflow import (call, workflow)
+from executor.blocks.durable.group import (group)
 from executor.blocks.durable.together import (First, first, gather, timeout)
 from executor.blocks.durable.values import (now, random, uuid)
 from executor.blocks.durable.waits import (form, signal, until)
@@ -44,7 +45,7 @@ __all__ = [
     "Ref", "Response", "Router", "RunFailed", "RunWorkflow", "Schedule", "SendEmail", "Sequence",
     "ServerUnreachable", "Set", "Signal", "Sleep", "Sql", "Start", "StepFailed", "StoreError", "Suspend",
     "TraceError", "TypedBlock", "Variables", "Webhook", "WeftError", "Workflow", "approve", "attempt", "block",
-    "call", "context", "continue_as_new", "durable", "each", "first", "form", "gather", "http", "in_order",
-    "now", "open", "otherwise", "random", "ref", "signal", "sleep", "step", "timeout", "until", "uuid", "when",
-    "workflow"
+    "call", "context", "continue_as_new", "durable", "each", "first", "form", "gather", "group", "http",
+    "in_order", "now", "open", "otherwise", "random", "ref", "signal", "sleep", "step", "timeout", "until",
+    "uuid", "when", "workflow"
 ]

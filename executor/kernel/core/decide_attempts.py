@@ -234,11 +234,16 @@ def suspend(turn: Turn, fact: f.NodeSuspended) -> None:
         return
     for step in (fact.step, *(wait.step for wait in fact.beside)):
         if step is not None and not step.lost:
-            turn.emit(e.StepStarted(key, attempt, step.n, "wait", step.name, step.input_hash, "none"))
+            turn.emit(_wait_started(key, attempt, step))
     n = None if fact.step is None else fact.step.n
     turn.emit(e.WaitOpened(key, attempt, fact.kind, fact.due_ms, fact.on_expire, n))
     for number, wait in enumerate(fact.beside, attempt + 1):
         turn.emit(e.WaitOpened(key, number, wait.kind, wait.due_ms, wait.on_expire, wait.step.n, beside=True))
+
+
+def _wait_started(key: NodeKey, attempt: int, step: f.WaitStep) -> e.StepStarted:
+    place = step.line, step.task, step.above, step.group
+    return e.StepStarted(key, attempt, step.n, "wait", step.name, step.input_hash, "none", *place)
 
 
 def left(turn: Turn, fact: f.HandlerLeft) -> None:
@@ -247,8 +252,7 @@ def left(turn: Turn, fact: f.HandlerLeft) -> None:
     opens = [(number, wait) for number, wait in enumerate(fact.opens, attempt) if not _is_asked(turn, key, wait.step)]
     for _, wait in opens:
         if not wait.step.lost:
-            step = wait.step
-            turn.emit(e.StepStarted(key, attempt, step.n, "wait", step.name, step.input_hash, "none"))
+            turn.emit(_wait_started(key, attempt, wait.step))
     for number, wait in opens:
         turn.emit(e.WaitOpened(key, number, wait.kind, wait.due_ms, wait.on_expire, wait.step.n, each=True))
     for number, open in list(waits.get(key, {}).items()):

@@ -7,7 +7,7 @@ beside the record.
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 from msgspec import Struct
 
@@ -277,7 +277,9 @@ class NodeLog(Struct, frozen=True, gc=False, tag="node.log", omit_defaults=True)
 
 
 class StepStarted(Struct, frozen=True, gc=False, tag="step.started"):
-    """A handler began call number `n` of `Context.step` or `Context.wait`. `input_hash`: of kind, name and input."""
+    """A handler began call number `n` of `Context.step` or `Context.wait`. `input_hash`: of kind, name and input. The
+    other fields are those of a durable function, and tell only: where its code makes the call (`run/call_site.py`), and
+    `shown`, the input without secrets; of a long one the beginning of its JSON, as a text."""
 
     key: NodeKey
     attempt: int
@@ -286,6 +288,11 @@ class StepStarted(Struct, frozen=True, gc=False, tag="step.started"):
     name: str
     input_hash: str
     effect: StepEffect
+    line: int = 0
+    task: int = 0
+    above: int = 0
+    group: str = ""
+    shown: Any = None
 
 
 class StepFinished(Struct, frozen=True, gc=False, tag="step.finished", omit_defaults=True):

@@ -60,12 +60,17 @@ class NodeErred(_OfAttempt, frozen=True):
 
 
 class WaitStep(Struct, frozen=True, gc=False):
-    """The step that a pause is. `lost`: it began before, and a person is asked what became of it."""
+    """The step that a pause is. `lost`: it began before, and a person is asked what became of it. `line`, `task`,
+    `above` and `group` are those of `StepStarted`."""
 
     n: int
     name: str
     input_hash: str
     lost: bool = False
+    line: int = 0
+    task: int = 0
+    above: int = 0
+    group: str = ""
 
 
 class WaitBeside(Struct, frozen=True, gc=False):

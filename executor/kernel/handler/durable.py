@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from asyncio import Future
 from collections.abc import Awaitable, Callable, Coroutine
+from contextvars import ContextVar
 from typing import Any, Protocol
 
 from executor.kernel.core.events import StepEffect
+
+group: ContextVar[str] = ContextVar("weft_group", default="")  # in which the code makes its calls
 
 
 class DurableCalls(Protocol):

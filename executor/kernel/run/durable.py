@@ -23,15 +23,17 @@ from itertools import count
 from typing import Any, Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from executor.errors import BlockError, StepFailed
-from executor.kernel.core.events import ErrorInfo, StepEffect, StepFinished, StepKind, StepStarted
+from executor.kernel.core.events import ErrorInfo, StepEffect, StepFinished, StepKind
 from executor.kernel.core.facts import WaitStep
 from executor.kernel.core.state import Step
 from executor.kernel.handler.base import Leaving, MakeSuspend, Suspend
 from executor.kernel.process.clock import Clock
 from executor.kernel.process.timers import Timers
 from executor.kernel.run.attention import step_question
+from executor.kernel.run.call_site import site_of
 from executor.kernel.run.lane import Lane
 from executor.kernel.run.mismatch import Expected, arrival_of, changed, has_arrived
 from executor.kernel.run.recorded import Recorded
@@ -97,6 +99,7 @@ class Driver:
         self._loop = journal.loop
         self._context = copy_context()
         self._lane = Lane(self._timer, lambda: self.now_ms)  # type: ignore[abstract]  # it gets those that it refuses by setattr
+        self._file = ""  # of the code
         self._n = 0
         self._made: dict[int, _Made] = {}  # not delivered yet
         self._expected = Expected(entry.known)
@@ -136,8 +139,9 @@ class Driver:
             message = f"the durable function has more than {STEPS_MAX:,} steps"
             raise self._refuse(BlockError(message, code="limit_steps", retryable=False, hint=hint))
         self._n += 1
-        call = self._work.call(self._n, kind, name, input, effect)
-        known = self._entry.known.get(call.n)
+        known = self._entry.known.get(self._n)
+        site = None if known is not None and known.finished_seq else site_of(self._file)
+        call = self._work.call(self._n, kind, name, input, effect, site)
         if known is not None and known.input_hash not in (call.input_hash, ANY_INPUT):
             raise self._refuse(changed(known, call))
         return call
@@ -173,7 +177,9 @@ class Driver:
         """Return the result of the code, or raise its error. Raises Leaving, and BlockError: `steps_changed`,
         `limit_steps`, `not_deterministic`, `durable_stuck`."""
         try:
-            task = self._lane.create_task(main())
+            coroutine = main()
+            self._file = coroutine.cr_code.co_filename  # type: ignore[attr-defined]  # that of an `async def` has it
+            task = self._lane.create_task(coroutine)
             await self._idle()
             while not task.done():
                 self._expected.deliver(self._arrivals[0] if self._arrivals else None, self._n)
@@ -302,7 +308,7 @@ class Driver:
 
     def _fire(self, call: Call) -> None:
         attempt, now_ms = self._entry.attempt, self._clock.now_ms()
-        self._journal.note(StepStarted(NO_KEY, attempt, call.n, "step", call.name, call.input_hash, "none"))
+        self._journal.note(replace(call, kind="step").started(attempt))
         self._journal.note(StepFinished(NO_KEY, attempt, call.n, ended_ms=now_ms), NULL)
         self._arrived(call.n, Ended(now_ms, NULL))
 
@@ -331,7 +337,7 @@ class Driver:
                 self._arrived(n, await self._work.fail(made.call, error))
                 return
             lost = known is not None
-            waits.append((suspend, WaitStep(n, made.call.name, made.call.input_hash, lost)))
+            waits.append((suspend, made.call.wait_step(lost)))
         if not (waits or is_open):
             message = "the durable function waits for something that cannot come: nothing is under way"
             hint = "It awaits a future, a lock or a queue of asyncio that none of its own tasks serves."

@@ -18,6 +18,7 @@ from typing import Any, Final, NoReturn, TypeVarTuple, Unpack
 
 from executor.errors import NotDeterministic
 from executor.kernel.handler.base import Leaving
+from executor.kernel.run.call_site import ORIGIN_DEPTH, LaneTask
 
 Ts = TypeVarTuple("Ts")
 log = logging.getLogger("weft.durable")
@@ -39,6 +40,7 @@ class Lane(asyncio.AbstractEventLoop):
         self._time_ms = time_ms
         self._ready: deque[asyncio.Handle] = deque()
         self._tasks: list[asyncio.Task[Any]] = []
+        self._numbers = 0
         self._kept = 64  # of those: when there are more, those that are done are left out
         self._closed = False
         self.refused: NotDeterministic | None = None  # the first, which the code may have caught
@@ -46,14 +48,17 @@ class Lane(asyncio.AbstractEventLoop):
     def run_idle(self) -> None:
         """Run until nothing is ready. Call it in a plain callback: no task of the loop around is current there."""
         before, hooks = events._get_running_loop(), sys.get_asyncgen_hooks()
+        depth = sys.get_coroutine_origin_tracking_depth()
         events._set_running_loop(self)
         sys.set_asyncgen_hooks(None, None)
+        sys.set_coroutine_origin_tracking_depth(max(depth, ORIGIN_DEPTH))
         try:
             while self._ready:
                 handle = self._ready.popleft()
                 if not handle.cancelled():
                     handle._run()
         finally:
+            sys.set_coroutine_origin_tracking_depth(depth)
             sys.set_asyncgen_hooks(*hooks)
             events._set_running_loop(before)
 
@@ -105,7 +110,11 @@ class Lane(asyncio.AbstractEventLoop):
         return asyncio.Future(loop=self)
 
     def create_task(self, coro: Any, **options: Any) -> asyncio.Task[Any]:
-        task: asyncio.Task[Any] = asyncio.Task(coro, loop=self, **options)
+        task = LaneTask(coro, loop=self, **options)
+        task.number = self._numbers
+        self._numbers += 1
+        if task.number and isinstance(parent := asyncio.current_task(self), LaneTask):
+            task.parent = parent
         if len(self._tasks) > self._kept and not self._closed:
             self._tasks = [one for one in self._tasks if not one.done()]
             self._kept = 2 * len(self._tasks) + 64

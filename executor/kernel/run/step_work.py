@@ -16,11 +16,13 @@ from msgspec.structs import replace
 from compiler.keys import NodeKey
 from executor.errors import BlockError
 from executor.kernel.core.events import ErrorInfo, StepEffect, StepFinished, StepKind, StepStarted
+from executor.kernel.core.facts import WaitStep
 from executor.kernel.handler.base import Stepped
 from executor.kernel.journal.codec import data_of
 from executor.kernel.journal.reader import Records, output_of
 from executor.kernel.process.tracebacks import traceback_of
 from executor.kernel.run.border import Border
+from executor.kernel.run.call_site import CallSite
 from executor.kernel.run.results import StepNote, Stored, Stream
 from executor.kernel.store.patience import with_retries
 from executor.kernel.store.topics.store import Store
@@ -32,7 +34,9 @@ from executor.kernel.values.schema import ASIDE_BYTES
 log = logging.getLogger("weft.steps")
 
 NAME_MAX: Final = 200  # characters
+SHOWN_BYTES: Final = 1_024  # of the JSON of an input
 USAGE_MAX: Final = 20  # counts of one step
+NO_SITE: Final = CallSite()
 NO_KEY: Final[NodeKey] = ((), -1)  # the key of the moment is filled in when a note is recorded
 
 
@@ -77,6 +81,19 @@ class Call(Struct, frozen=True):
     name: str
     input_hash: str
     effect: StepEffect
+    site: CallSite = NO_SITE
+    shown: Any = None
+
+    def started(self, attempt: int) -> StepStarted:
+        site = self.site
+        return StepStarted(
+            NO_KEY, attempt, self.n, self.kind, self.name, self.input_hash, self.effect,
+            site.line, site.task, site.above, site.group, self.shown,
+        )  # fmt: skip
+
+    def wait_step(self, lost: bool) -> WaitStep:
+        site = self.site
+        return WaitStep(self.n, self.name, self.input_hash, lost, site.line, site.task, site.above, site.group)
 
 
 class Ended(Struct, frozen=True):
@@ -107,12 +124,13 @@ class StepWork:
         self._border = border
         self._now_ms = now_ms
 
-    def call(self, n: int, kind: StepKind, name: str, input: Any, effect: StepEffect) -> Call:
-        return new_call(self._border, n, kind, name, input, effect)
+    def call(
+        self, n: int, kind: StepKind, name: str, input: Any, effect: StepEffect, site: CallSite | None = None
+    ) -> Call:
+        return new_call(self._border, n, kind, name, input, effect, site)
 
     async def begin(self, call: Call) -> None:
-        event = StepStarted(NO_KEY, self._attempt, call.n, call.kind, call.name, call.input_hash, call.effect)
-        await self._journal.record(event)
+        await self._journal.record(call.started(self._attempt))
 
     async def finish(self, call: Call, result: Any) -> Ended:
         stepped = result if isinstance(result, Stepped) else Stepped(result)
@@ -157,12 +175,33 @@ class StepWork:
 CANCELLED: Final = ErrorInfo("cancelled", "the step was cancelled", retryable=True)
 
 
-def new_call(border: Border, n: int, kind: StepKind, name: str, input: Any, effect: StepEffect = "none") -> Call:
+def new_call(
+    border: Border,
+    n: int,
+    kind: StepKind,
+    name: str,
+    input: Any,
+    effect: StepEffect = "none",
+    site: CallSite | None = None,
+) -> Call:
+    """With `site` the input is shown."""
     name = border.redactor.redact(name)[:NAME_MAX]
     encode_payload(input)  # raises BlockError, naming what is not JSON
     data = border.redactor.redact_json(orjson.dumps(input, option=orjson.OPT_SORT_KEYS))
     digest = hashlib.sha256(b"\0".join((kind.encode(), name.encode(errors="backslashreplace"), data)))
-    return Call(n, kind, name, digest.hexdigest()[:32], effect)
+    call = Call(n, kind, name, digest.hexdigest()[:32], effect)
+    if site is None:
+        return call
+    if site.group:
+        site = replace(site, group=border.redactor.redact(site.group)[:NAME_MAX])
+    return replace(call, site=site, shown=shown_of(data))
+
+
+def shown_of(data: bytes) -> Any:
+    """Return a value that is JSON, or the beginning of its text if it is long."""
+    if len(data) <= SHOWN_BYTES:
+        return orjson.loads(data)
+    return data[:SHOWN_BYTES].decode(errors="ignore") + "…"
 
 
 def _info_of(error: BaseException) -> ErrorInfo:
