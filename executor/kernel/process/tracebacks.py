@@ -41,7 +41,7 @@ def traceback_of(error: BaseException, work: Any) -> str:
         shown.__cause__, shown.__suppress_context__ = None, True
     found = False
     for one in _all_of(shown):
-        frames = [frame for frame in one.stack if _is_of_users(frame.filename, place)]
+        frames = [frame for frame in one.stack if is_of_users(frame.filename, place)]
         one.stack = StackSummary.from_list(frames[-_FRAMES_MAX:])
         found = found or bool(frames)
     if not found:
@@ -80,7 +80,7 @@ def _all_of(first: TracebackException) -> Iterator[TracebackException]:
             todo += [one.__cause__, one.__context__, *(getattr(one, "exceptions", None) or ())]
 
 
-def _is_of_users(file: str, place: str | None) -> bool:
+def is_of_users(file: str, place: str | None = None) -> bool:
     """Return True if a file belongs to the user. `place`: the folder of the package, or the file, of the function,
     which may be installed."""
     if file.startswith(("<frozen", *_own())):

@@ -19,6 +19,7 @@ from typing import Any, Final, NoReturn, TypeVarTuple, Unpack
 from executor.errors import NotDeterministic
 from executor.kernel.handler.base import Leaving
 from executor.kernel.run.call_site import ORIGIN_DEPTH, LaneTask
+from executor.kernel.run.guard import STEP, refusal, watch
 
 Ts = TypeVarTuple("Ts")
 log = logging.getLogger("weft.durable")
@@ -49,6 +50,7 @@ class Lane(asyncio.AbstractEventLoop):
         """Run until nothing is ready. Call it in a plain callback: no task of the loop around is current there."""
         before, hooks = events._get_running_loop(), sys.get_asyncgen_hooks()
         depth = sys.get_coroutine_origin_tracking_depth()
+        around = watch(self.refuse)
         events._set_running_loop(self)
         sys.set_asyncgen_hooks(None, None)
         sys.set_coroutine_origin_tracking_depth(max(depth, ORIGIN_DEPTH))
@@ -61,12 +63,17 @@ class Lane(asyncio.AbstractEventLoop):
             sys.set_coroutine_origin_tracking_depth(depth)
             sys.set_asyncgen_hooks(*hooks)
             events._set_running_loop(before)
+            watch(around)
+
+    def refuse(self, error: NotDeterministic) -> None:
+        self.refused = self.refused or error
 
     def end(self) -> None:
         """End all tasks where they are, by `Leaving`: nothing more begins. Call it as `run_idle`."""
         self._closed = True
         self._ready.clear()
         before = events._get_running_loop()
+        around = watch(lambda error: log.error("in a durable function that leaves: %s", error))
         events._set_running_loop(self)
         try:
             for task in self._tasks:
@@ -75,6 +82,7 @@ class Lane(asyncio.AbstractEventLoop):
         finally:
             self._ready.clear()
             events._set_running_loop(before)
+            watch(around)
 
     # --- what asyncio asks of a loop ---
 
@@ -152,7 +160,6 @@ def _throw(task: asyncio.Task[Any]) -> None:
             return
 
 
-STEP: Final = "do it inside of a function with @weft.step"
 _REFUSED: Final = {
     "call_soon_threadsafe": f"a thread called the code back: {STEP}",
     "run_in_executor": f"it started a thread: {STEP}",
@@ -176,8 +183,8 @@ def _refusing(what: str) -> Callable[..., NoReturn]:
         for one in args:
             if asyncio.iscoroutine(one):
                 one.close()
-        error = NotDeterministic(f"a durable function cannot do this, because it would differ each time: {what}")
-        self.refused = self.refused or error
+        error = refusal(what)
+        self.refuse(error)
         raise error
 
     return refuse
