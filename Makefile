@@ -149,12 +149,12 @@ compare: $(INSTALLED) $(INSTALLED_PEERS)
 COMPILE := $(BIN)/python -m uv pip compile -q -U --universal --python-version 3.11 --generate-hashes \
 	--no-emit-index-url --no-header --no-annotate
 # All that people install; `demo` is part of `dev`.
-EXTRAS := llm mcp postgres python oidc otel kubernetes dask
+EXTRAS := server llm mcp postgres python oidc otel kubernetes dask
 lock: $(INSTALLED_DEV)
-	$(COMPILE) pyproject.toml --extra llm -o requirements.lock
-	$(COMPILE) pyproject.toml -c requirements.lock --extra dev -o requirements-dev.lock
+	$(COMPILE) pyproject.toml --extra server --extra llm -o requirements.lock
+	$(COMPILE) pyproject.toml -c requirements.lock --extra server --extra dev -o requirements-dev.lock
 	$(COMPILE) pyproject.toml -c requirements-dev.lock $(EXTRAS:%=--extra %) -o requirements-extras.lock
-	$(COMPILE) pyproject.toml -c requirements.lock --extra peers -o requirements-peers.lock
+	$(COMPILE) pyproject.toml -c requirements.lock --extra server --extra peers -o requirements-peers.lock
 	grep '^python = ' pyproject.toml | sed 's/.*\["\(.*\)"\]/\1/' | $(COMPILE) - -c requirements-dev.lock -o requirements-python.lock
 	$(BIN)/python hatch_build.py requirements | $(COMPILE) - -c requirements-dev.lock -o requirements-build.lock
 	$(BIN)/python hatch_build.py node | $(COMPILE) - -o requirements-node.lock

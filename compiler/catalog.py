@@ -148,5 +148,6 @@ class Catalog(Protocol):
 
     def types(self) -> list[str]: ...
 
-    def check_syntax(self, source: str, kind: CodeKind) -> str | None:
-        """None when the JavaScript parses (references already replaced), else the engine's message. Never runs it."""
+    def check_syntax(self, source: str, kind: CodeKind) -> str | Finding | None:
+        """None when the JavaScript parses (references already replaced), else the engine's message, or what is missing
+        to run it. Never runs it."""

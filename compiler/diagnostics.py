@@ -106,6 +106,7 @@ CODES: Final[dict[str, tuple[Severity, str]]] = {
     "timezone_unknown": ("error", "no such time zone"),
     "webhook_open": ("warning", "a webhook without authentication"),
     "group_unknown": ("error", "a policy has a group that is not in settings.groups"),
+    "sandbox_missing": ("error", "JavaScript or Python where the libraries of the extra `js` are not installed"),
     "python_missing": ("warning", "code in Python on a machine where that is not built"),
     "policy_unread": ("warning", "a policy that has no effect on blocks of this type"),
     "runner_unfit": ("error", "a policy.runner that blocks of this type cannot use"),

@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from compiler import javascript, python
 from compiler.bind import Binder, Reader, is_env_name
-from compiler.catalog import Catalog, CodeKind
+from compiler.catalog import Catalog, CodeKind, Finding
 from compiler.check import pointer_to
 from compiler.diagnostics import Diagnostic, Report, suggest
 from compiler.document import BlockDoc, Limits
@@ -81,7 +81,7 @@ class Gatherer:
         self._length = 0
         self._syntax_errors = 0
         self._exceeded = False
-        self._checked: dict[tuple[str, str], str | None] = {}
+        self._checked: dict[tuple[str, str], str | Finding | None] = {}
 
     def needs_of(self, block: BlockDoc) -> Needs:
         if block.pin is not None:  # its params are not read
@@ -160,6 +160,10 @@ class Gatherer:
                     block=reader.block,
                 )
         problem = self._syntax(reading.rewrite(source, refs).source, kind, where) if source.strip() else None
+        if isinstance(problem, Finding):
+            message = f"{self._wiring.called(reader.block)}: {problem.message}"
+            self._report.add(problem.code, where, message, hint=problem.hint, block=reader.block)
+            problem = None
         if problem is not None and missing:
             # With the names that nothing has taken for references it parses: then they are what is wrong.
             meant = reading.rewrite(source, {**refs, **missing}).source
@@ -175,7 +179,7 @@ class Gatherer:
             message = f"{self._wiring.called(reader.block)}: The {what} is not valid {language}: {problem[:300]}."
             self._report.add("expression_invalid", where, message, block=reader.block)
 
-    def _syntax(self, source: str, kind: CodeKind, where: str) -> str | None:
+    def _syntax(self, source: str, kind: CodeKind, where: str) -> str | Finding | None:
         key = (kind, source)
         if key not in self._checked:
             if len(self._checked) >= self._limits.blocks * SOURCES_PER_BLOCK_MAX:

@@ -33,7 +33,7 @@ from packaging.utils import canonicalize_name
 ROOT = Path(__file__).parents[1]
 SBOM, LICENSES = "sbom.cdx.json", "third-party-licenses.md"
 UNKNOWN = "unknown"
-EXTRAS = ("llm",)  # those that requirements.lock has
+EXTRAS = ("server", "llm")  # those that requirements.lock has
 _LOCKED = re.compile(r"(?m)^([\w.-]+)(?:\[[^\]]*\])?==(\S+)(?: ; (.+?))? \\\n((?:    --hash=.*\n?)+)")
 _TEXTS = re.compile(r"(?i)licen[cs]e|copying|notice")
 

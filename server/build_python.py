@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from threading import Event, Thread
 
+from executor.blocks.sandbox.missing import missing
+
 
 @contextmanager
 def built_beside() -> Iterator[None]:
@@ -25,6 +27,9 @@ def built_beside() -> Iterator[None]:
 
 
 def _build(stop: Event) -> None:
+    if (reason := missing()) is not None:
+        print(f"Python for function blocks is not built: {reason.hint}", file=sys.stderr)
+        return
     from executor.blocks.sandbox.python.component import building, is_built  # and with it wasmtime
 
     if is_built():

@@ -219,8 +219,12 @@ def build(force: bool, held: bool) -> None:
     It is built from the package componentize-py, of the extra `python`; nothing is downloaded. The result is in
     the cache folder of this user; a server of the same user finds it there, without a restart.
     """
-    from executor.blocks.sandbox.python import component
+    from executor.blocks.sandbox.missing import missing
     from executor.errors import SandboxError
+
+    if (reason := missing()) is not None:
+        raise Refused(f"{reason.message}.", reason.hint)
+    from executor.blocks.sandbox.python import component
 
     try:
         component.component()

@@ -10,6 +10,7 @@ import json
 import sys
 import time
 from contextlib import aclosing
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -48,7 +49,7 @@ async def follow(client: AsyncClient, run: str, *, as_json: bool = False) -> str
 async def _follow_one(client: AsyncClient, run: str, as_json: bool) -> RunDetail:
     if as_json:
         return await _watch(client, run, lambda event: click.echo(msgspec.json.encode(event)))
-    if sys.stderr.isatty():
+    if sys.stderr.isatty() and find_spec("rich") is not None:  # of the extra `server`; lines need nothing
         return await _watch_live(client, run)
     return await _watch(client, run, lambda event: click.echo(event_line(event), err=True))
 

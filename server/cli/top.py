@@ -6,6 +6,7 @@ import os
 import sys
 import time
 from collections.abc import Iterator, Mapping
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -36,7 +37,7 @@ def top(url: str, once: bool, every: float) -> None:
         shown = call(url, lambda client: client.stats())
         click.echo("\n".join(frame(shown, None)))
         return
-    dumb = not sys.stdout.isatty() or os.environ.get("TERM", "dumb") == "dumb"
+    dumb = not sys.stdout.isatty() or os.environ.get("TERM", "dumb") == "dumb" or find_spec("rich") is None
     call(url, lambda client: _lines_for_ever(client, every) if dumb else _screen(client, every))
 
 

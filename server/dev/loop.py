@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Final
 
 import msgspec
-from watchfiles import PythonFilter, awatch
 
 from server.dev.canvas import Canvas, Refused
+from server.dev.changes import changes
 from server.tokens import find
 
 CHECK_S = 60.0
@@ -41,7 +41,7 @@ async def develop(file: Path, environ: Mapping[str, str], say: Say, show: Say | 
         await work.begin()
         if work.failed:
             return 1
-        async for _ in awatch(file.parent, watch_filter=PythonFilter(), stop_event=stop):
+        async for _ in changes(file.parent, stop):
             await work.begin()
         return 0
     finally:

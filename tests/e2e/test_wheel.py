@@ -123,16 +123,18 @@ def files_in(wheel: Path) -> dict[str, str]:
 
 @pytest.fixture(scope="module")
 def programs(built: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The programs of a virtual environment with the locked versions of what weft needs, and the wheel."""
+    """The programs of a virtual environment with the locked versions of what a server needs, and the wheel."""
     folder = tmp_path_factory.mktemp("environment")
+    locked = ["--no-compile", "--require-hashes", "-r", str(ROOT / "requirements.lock")]
+    return installed(folder, locked, ["--no-deps", "--no-index", str(wheel_in(built))])
+
+
+def installed(folder: Path, *installs: list[str]) -> Path:
+    """Return the folder with the programs of a new virtual environment, after these calls of `pip install`."""
     venv.create(folder, with_pip=False)
     # Not guarded as servers are: the packages come from an index.
     environ = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    for words in (
-        ["install", "-q", "--no-compile", "--require-hashes", "-r", str(ROOT / "requirements.lock")],
-        ["install", "-q", "--no-deps", "--no-index", str(wheel_in(built))],
-        ["check"],
-    ):
+    for words in (*(["install", "-q", *each] for each in installs), ["check"]):
         done = subprocess.run(
             [sys.executable, "-m", "pip", "--python", str(folder / "bin/python"), *words], env=environ,
             capture_output=True, text=True, check=False, timeout=INSTALL_S,
@@ -234,6 +236,66 @@ def test_the_tutorial_in_python_with_the_wheel_alone(newcomer: Newcomer) -> None
     do("weft deploy reminder.py")
     assert "SendEmail(" in do("weft get reminder --python")
     do("weft new-block shout")
+
+
+SMALL_MB = 60  # with bytecode; without pip, which is 25 MB
+SMALL = """
+import asyncio
+
+import weft
+
+@weft.step
+def charge(amount: float) -> str:
+    return f"charged {amount:g}"
+
+@weft.durable
+async def order(amount: float) -> str:
+    await weft.sleep(seconds=0.01)
+    return await charge(amount)
+
+@weft.workflow
+def drawn(amount: float) -> str:
+    return weft.when(amount > 100, lambda: charge(amount), lambda: "small")
+
+async def main():
+    async with weft.open("runs.db", workflows=[order, drawn]) as engine:
+        for flow in (order, drawn):
+            print((await engine.run(flow, {"amount": 120})).output)
+
+if __name__ == "__main__":
+    asyncio.run(main())
+"""
+
+
+def test_a_small_installation_runs_functions_drawings_and_a_server(built: Path, tmp_path: Path) -> None:
+    """`pip install` of the wheel alone: without the sandbox, stored secrets and the rest of the extra `server`."""
+    folder = tmp_path / "small"
+    programs = installed(folder, ["-c", unhashed(tmp_path), str(wheel_in(built))])
+    libraries = next(folder.glob("lib/python*/site-packages"))
+    assert not [name for name in ("wasmtime", "cryptography", "uvloop", "apsw", "rich") if (libraries / name).exists()]
+    size_mb = sum(path.lstat().st_blocks * 512 for path in folder.rglob("*")) / 1024**2
+    assert size_mb < SMALL_MB
+
+    home = tmp_path / "home"
+    home.mkdir()
+    newcomer = Newcomer(programs, home)
+    (home / "small.py").write_text(SMALL)
+    (home / "code.json").write_text((ROOT / "examples/python-code.json").read_text())
+    assert newcomer.runs("python", "small.py").splitlines() == ["charged 120"] * 2
+    assert "pip install 'quickjs-rs" in newcomer.runs("weft", "validate", "code.json", code=1)
+    newcomer.develops("small.py")
+    try:
+        assert "charged 3" in newcomer.runs("weft", "run", "order", "--input", '{"amount": 3}', "--follow")
+    finally:
+        newcomer.kills()
+
+
+def unhashed(folder: Path) -> str:
+    """Return a file of constraints with the versions of the lock."""
+    file = folder / "constraints.txt"
+    locked = re.findall(r"(?m)^([\w.-]+)(?:\[.*?\])?(==.+?) \\$", (ROOT / "requirements.lock").read_text())
+    file.write_text("\n".join(map("".join, locked)))
+    return str(file)
 
 
 def signs_in(browser: httpx.Client, link: str) -> None:

@@ -23,10 +23,12 @@ PAGES = [
 NO_COMMANDS = {"pip install", "pip install ."}
 HEAD = re.compile(r"(?:\S*/)?(?:\$\(\w*PIP\)|pip) (?:install|wheel) ")
 # Lock -> the extras whose packages it has.
+SERVER = {"server", "js", "secrets", "sql", "llm"}
+ALL = SERVER | {"mcp", "postgres", "python", "oidc", "otel", "kubernetes", "dask"}
 EXTRAS = {
-    "requirements.lock": {"llm"},
-    "requirements-extras.lock": {"llm", "mcp", "postgres", "python", "oidc", "otel", "kubernetes", "dask"},
-    "requirements-dev.lock": {"llm", "mcp", "postgres", "python", "oidc", "otel", "kubernetes", "dask", "demo", "dev"},
+    "requirements.lock": SERVER,
+    "requirements-extras.lock": ALL,
+    "requirements-dev.lock": ALL | {"demo", "dev"},
     "requirements-peers.lock": {"peers"},
 }
 

@@ -10,6 +10,7 @@ import asyncio
 import os
 from collections.abc import Callable
 from contextlib import AbstractContextManager
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final
 
@@ -22,6 +23,7 @@ from executor.blocks.databases.statement import names
 from executor.blocks.runners.call import encode, error_of
 from executor.blocks.runners.children import IDLE_S, Child, Children
 from executor.errors import BlockError, Lost, not_begun
+from executor.kernel.process.extras import install
 
 CHILDREN_MAX: Final = 8
 GRACE_S: Final = 6.0  # beyond the time of a query, which ends by itself
@@ -58,6 +60,10 @@ class SqliteFiles:
 
 
 async def _start() -> Child:
+    if find_spec("apsw") is None:
+        raise BlockError(
+            "queries on SQLite files need apsw", code="not_installed", retryable=False, hint=install("sql")
+        )
     env = {name: value for name, value in os.environ.items() if name in _KEPT}
     try:
         child, line = await Child.start("executor.blocks.databases.sqlite_child", env=env, is_patient=True)

@@ -27,7 +27,7 @@ from importlib import metadata, resources
 from pathlib import Path
 from typing import TypeVar
 
-import wasmtime
+from executor.blocks.sandbox.wasm import wasmtime
 
 T = TypeVar("T")
 

@@ -24,10 +24,9 @@ from importlib.resources import files
 from itertools import groupby
 from typing import Any, Final, Literal, cast
 
-import wasmtime
-
 from executor.blocks.sandbox import GuestStopped, Reason
 from executor.blocks.sandbox.engine import engine, guest_module, once, ticker, ticks
+from executor.blocks.sandbox.wasm import wasmtime
 
 _ERRNO_BADF, _ERRNO_INVAL = 8, 28
 # The globals of each file of `javascript/`.

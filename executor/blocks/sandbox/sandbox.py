@@ -7,12 +7,11 @@ import os
 import threading
 from collections.abc import Callable, Sequence
 from functools import partial
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from compiler.catalog import CodeKind
+from compiler.catalog import CodeKind, Finding
 from executor.blocks.sandbox import GuestStopped, Language, Limits
 from executor.blocks.sandbox.exchange import (
     Elsewhere,
@@ -24,6 +23,7 @@ from executor.blocks.sandbox.exchange import (
     stopped,
     too_long,
 )
+from executor.blocks.sandbox.missing import missing
 from executor.blocks.sandbox.simple import Closure, Closures, Unsure, evaluate_simple
 from executor.blocks.sandbox.workers import Waiting, Workers
 from executor.errors import SandboxError
@@ -49,8 +49,6 @@ class Sandbox:
     of each kind instead."""
 
     def __init__(self, *, threads: int | None = None, limits: Limits | None = None) -> None:
-        if find_spec("wasmtime") is None:  # it is loaded for the first guest: too late for this error
-            raise ModuleNotFoundError("the sandbox needs the package wasmtime", name="wasmtime")
         self.limits = limits or Limits()
         cores = os.cpu_count() or 1
         quick, slow = threads or min(4, cores), threads or min(CODE_THREADS_MAX, 2 * cores)
@@ -164,9 +162,9 @@ class Sandbox:
 
         return PythonGuest(memory_bytes=self.limits.python_memory, output_bytes=self.limits.output)
 
-    def check_syntax(self, source: str, kind: CodeKind) -> str | None:
-        """Return None if `source` parses, else the engine's message. Blocks the caller for about 0.1 ms; Python for 5.
-        Where Python is not built, every source passes."""
+    def check_syntax(self, source: str, kind: CodeKind) -> str | Finding | None:
+        """Return None if `source` parses, else the engine's message; a finding if nothing here can run it. Blocks the
+        caller for about 0.1 ms; Python for 5. Where Python is not built, every source passes."""
         limits = self.limits
         most = limits.expression_source if kind == "expression" else limits.code_source
         if len(source.encode("utf-8", "surrogatepass")) > most:
@@ -175,6 +173,8 @@ class Sandbox:
             return "SyntaxError: the expression is empty"
         if kind == "expression" and self._closures.of(source) is not None:
             return None
+        if (reason := missing()) is not None:
+            return Finding(reason.code, "", f"{reason.message}.", reason.hint)
         request = encoded({"kind": "check", "source": source, "form": kind})
         try:
             answer = self._check_python(request) if kind == "python" else self._check(request)

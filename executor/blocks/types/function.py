@@ -12,6 +12,7 @@ from msgspec import json
 from compiler.catalog import Finding, Params
 from executor.blocks.sandbox import Language
 from executor.blocks.sandbox.exchange import PLACE
+from executor.blocks.sandbox.missing import missing
 from executor.blocks.services import call_elsewhere, services_of
 from executor.blocks.types.declared import block_type
 from executor.blocks.types.file_contents import with_contents
@@ -26,7 +27,7 @@ _NAMES: Final[Mapping[Language, str]] = {"javascript": "JavaScript", "python": "
 
 
 def _check(params: Params) -> tuple[Finding, ...]:
-    if params.get("language") != "python":
+    if params.get("language") != "python" or missing() is not None:  # then the compiler reports that
         return ()
     from executor.blocks.sandbox.python.component import is_being_built, is_built  # and with it wasmtime
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from importlib.metadata import Distribution, EntryPoint, entry_points
 from typing import Any, Final, Protocol
 
-from compiler.catalog import BlockSpec, CodeKind
+from compiler.catalog import BlockSpec, CodeKind, Finding
 from executor.errors import NotFound
 from executor.kernel.handler.base import Block
 
@@ -27,7 +27,7 @@ _log = logging.getLogger(__name__)
 class SyntaxChecker(Protocol):
     """The part of the sandbox that the compiler uses."""
 
-    def check_syntax(self, source: str, kind: CodeKind) -> str | None: ...
+    def check_syntax(self, source: str, kind: CodeKind) -> str | Finding | None: ...
 
 
 class Registry:
@@ -73,8 +73,8 @@ class Registry:
     def _find(self, type: str) -> Block | None:
         return self._blocks.get(type) or self.stored.get(type)
 
-    def check_syntax(self, source: str, kind: CodeKind) -> str | None:
-        """Return the syntax error of a piece of JavaScript or Python, or None."""
+    def check_syntax(self, source: str, kind: CodeKind) -> str | Finding | None:
+        """Return the syntax error of a piece of JavaScript or Python, a finding if it cannot run here, or None."""
         if self._sandbox is None:
             return None
         if callable(self._sandbox):

@@ -6,9 +6,11 @@ A sealed value belongs to one name and one version: moved to another row it cann
 from __future__ import annotations
 
 import os
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final
 
-from executor.errors import BlockError
+from executor.errors import BlockError, Conflict
+from executor.kernel.process.extras import install
 from executor.kernel.run.links import key_id
 from executor.kernel.store.topics.secrets import SecretRow
 
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
 
 FORM: Final = b"\x01"  # of sealed text: this byte, a nonce, and the text with its tag
 NONCE_BYTES: Final = 12
+MISSING: Final = "secrets_missing"  # the library
 KEY_HINT: Final = "the key file or WEFT_SECRET_KEY is not the one that it was set with; set the secret again"
 
 
@@ -30,11 +33,17 @@ class Keys:
         self._derived: dict[str, bytes] = {}
 
     def seal(self, name: str, version: int, value: str) -> bytes:
+        """Raises Conflict(secrets_missing)."""
+        if not _is_installed():
+            raise Conflict("stored secrets need the package cryptography", code=MISSING, hint=install("secrets"))
         nonce = os.urandom(NONCE_BYTES)
         return FORM + nonce + _cipher(self._key(self.id)).encrypt(nonce, value.encode(), _about(name, version))
 
     def open(self, row: SecretRow) -> str:
-        """Raises BlockError(secret_unreadable)."""
+        """Raises BlockError: secret_unreadable, secrets_missing."""
+        if not _is_installed():
+            message = f"the secret {row.name} cannot be opened without the package cryptography"
+            raise BlockError(message, code=MISSING, retryable=False, hint=install("secrets"))
         from cryptography.exceptions import InvalidTag
 
         if row.key_id not in self._masters or row.sealed[:1] != FORM:
@@ -53,6 +62,10 @@ class Keys:
         if id not in self._derived:
             self._derived[id] = _derive(self._masters[id])
         return self._derived[id]
+
+
+def _is_installed() -> bool:
+    return find_spec("cryptography") is not None
 
 
 def _cipher(key: bytes) -> AESGCM:

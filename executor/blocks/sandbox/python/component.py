@@ -21,10 +21,10 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import IO, Final
 
-import wasmtime
 from wasmtime.component import Component
 
 from executor.blocks.sandbox.engine import cache_folder, engine, once, private_folder, read_checked, write_checked
+from executor.blocks.sandbox.wasm import wasmtime  # isort: split - its error comes first
 from executor.errors import SandboxError
 from executor.kernel.process.extras import install
 

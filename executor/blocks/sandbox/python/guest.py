@@ -11,13 +11,13 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-import wasmtime
 from wasmtime import _ffi as ffi  # the callback of an epoch deadline has no wrapper in wasmtime 50
 from wasmtime.component import Linker
 
 from executor.blocks.sandbox import GuestStopped, Reason
 from executor.blocks.sandbox.engine import engine, once, ticker, ticks
 from executor.blocks.sandbox.python.component import component
+from executor.blocks.sandbox.wasm import wasmtime  # isort: split - its error comes first
 
 _LOOK_TICKS = 4  # the interval at which a call checks if its caller has gone
 _CALLBACK = ctypes.CFUNCTYPE(

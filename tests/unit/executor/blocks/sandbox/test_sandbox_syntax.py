@@ -9,6 +9,12 @@ from tests.unit.executor.blocks.sandbox.run import evaluate, program
 Kind = Literal["expression", "code"]
 
 
+def message_of(sandbox: Sandbox, source: str, kind: Kind) -> str:
+    found = sandbox.check_syntax(source, kind)
+    assert isinstance(found, str)
+    return found
+
+
 @pytest.mark.parametrize(
     ("kind", "source"),
     [
@@ -78,8 +84,7 @@ _BREAKING_OUT: list[tuple[Kind, str]] = [
 
 @pytest.mark.parametrize(("kind", "source"), _BREAKING_OUT)
 async def test_what_breaks_out_of_its_wrapping_is_a_syntax_error(sandbox: Sandbox, kind: Kind, source: str) -> None:
-    message = sandbox.check_syntax(source, kind)
-    assert message is not None
+    message = message_of(sandbox, source, kind)
     assert message.startswith("SyntaxError: ")
     with pytest.raises(SandboxError, match="SyntaxError"):
         await (evaluate(sandbox, source) if kind == "expression" else program(sandbox, source))
@@ -88,18 +93,17 @@ async def test_what_breaks_out_of_its_wrapping_is_a_syntax_error(sandbox: Sandbo
 def test_checking_never_runs_anything(sandbox: Sandbox) -> None:
     for kind, source in _BREAKING_OUT:
         looping = source.replace("evil()", "(() => { for (;;) {} })()").replace("evil(", "(() => { for (;;) {} })(")
-        message = sandbox.check_syntax(looping, kind)
-        assert message is not None
+        message = message_of(sandbox, looping, kind)
         assert "timeout" not in message  # a loop that ran would be stopped by the deadline
 
 
 def test_a_text_too_long_is_refused_without_parsing(sandbox: Sandbox) -> None:
     assert sandbox.check_syntax("1" + " " * (8 * 1024 - 1), "expression") is None
-    assert "more than 8192 bytes" in (sandbox.check_syntax("1" + " " * 8 * 1024, "expression") or "")
+    assert "more than 8192 bytes" in message_of(sandbox, "1" + " " * 8 * 1024, "expression")
 
 
 def test_a_text_too_deep_is_an_error_and_the_next_check_works(sandbox: Sandbox) -> None:
-    assert "SyntaxError" in (sandbox.check_syntax("[" * 30_000 + "]" * 30_000, "code") or "")
+    assert "SyntaxError" in message_of(sandbox, "[" * 30_000 + "]" * 30_000, "code")
     assert sandbox.check_syntax("1", "expression") is None
 
 

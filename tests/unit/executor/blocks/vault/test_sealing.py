@@ -4,7 +4,7 @@ import pytest
 from msgspec.structs import replace
 
 from executor.blocks.vault.sealing import Keys
-from executor.errors import BlockError
+from executor.errors import BlockError, Conflict
 from executor.kernel.store.topics.secrets import SecretRow
 
 VALUE = "s3cret value ü"
@@ -48,3 +48,15 @@ def test_an_older_key_only_opens() -> None:
     old, both = Keys(b"1" * 32), Keys(b"2" * 32, b"1" * 32)
     assert both.open(row(old)) == VALUE
     assert row(both).key_id == Keys(b"2" * 32).id == both.id
+
+
+def test_without_the_library_the_error_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    keys = Keys(b"1" * 32)
+    sealed = row(keys)
+    monkeypatch.setattr("executor.blocks.vault.sealing.find_spec", lambda name: None)
+    with pytest.raises(Conflict) as refused:
+        row(keys)
+    with pytest.raises(BlockError) as failed:
+        keys.open(sealed)
+    assert (refused.value.code, failed.value.code) == ("secrets_missing", "secrets_missing")
+    assert "cryptography" in refused.value.hint and refused.value.hint == failed.value.hint
