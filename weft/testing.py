@@ -11,6 +11,7 @@ from executor.open.testing.engines import ManualClock, engine, settled
 from executor.open.testing.outside import Effect, Outside
 from executor.open.testing.play import Ran, Stuck, finish, run_block
 from executor.open.testing.scripted import Scripted, failure, scripted
+from server.scripted_model import ScriptedModel
 
 __all__ = [
     "CrashReport",
@@ -20,6 +21,7 @@ __all__ = [
     "Problem",
     "Ran",
     "Scripted",
+    "ScriptedModel",
     "Stuck",
     "crash_everywhere",
     "engine",

@@ -21,6 +21,8 @@ from executor.blocks.connectors.stored import connectors
 from executor.blocks.databases.databases import POSTGRES
 from executor.blocks.http.binding import checked_hosts
 from executor.blocks.http.client import GuardedClient
+from executor.blocks.llm.base import Model
+from executor.blocks.llm.endpoints import Endpoints, endpoints_of
 from executor.blocks.sandbox.sandbox import Sandbox
 from executor.blocks.services import MailSettings, Runners, Services
 from executor.blocks.types.python import blocks_of
@@ -93,6 +95,7 @@ async def open_engine(
     blocks: Iterable[Block] = (),
     env: Mapping[str, str] | None = None,
     secrets: Iterable[str] | Mapping[str, Iterable[str]] = (),
+    models: Mapping[str, str | Model] | None = None,
     allow_private: Iterable[str] = (),
     mail: MailSettings | None = None,
     base_url: str = "http://127.0.0.1:8765",
@@ -113,6 +116,8 @@ async def open_engine(
     env, secrets   the values that `${NAME}` reads, and the names of secrets among them, kept out of records. With the
                    hosts of each, `{"KEY": ["api.example.com"]}`, the rules of stored secrets hold for them; a list
                    of names trusts the documents with the values
+    models         servers of language models by name: `{"local": "http://127.0.0.1:11434/v1"}` makes `local:llama3`,
+                   with the value `LOCAL_API_KEY` of env as its key; or a model in this program, as for tests
     allow_private  networks and `host:port` that `http` blocks may reach although they are private
     base_url       the address in resume links: the server on the same database, if there is one
     secret         keys those links and seals stored secrets, 16 bytes or more. By default the key file beside the
@@ -123,7 +128,7 @@ async def open_engine(
     tune_gc        lets Python's garbage collector run less often, as `weft serve` does, unless the program has set it
 
     Raises StoreError if the database or its key cannot be used; TraceError if a workflow is no document."""
-    flows, environment = list(workflows), _environment(env or {}, secrets)
+    flows, environment = list(workflows), _environment(env or {}, secrets, endpoints_of(models))
     with _store(database) as (store, bus, path), _key(secret, path) as secret, _tuned_gc(tune_gc):
         sandbox = Sandbox()
         registry = Registry.load([*connectors(), *blocks, *blocks_of(flows, functions)], sandbox=sandbox)
@@ -146,15 +151,23 @@ async def open_engine(
             await engine.close()
 
 
-def _environment(env: Mapping[str, str], secrets: Iterable[str] | Mapping[str, Iterable[str]]) -> dict[str, Any]:
-    """Return the values, and which of them are secrets. Raises BadRequest: a host is none, or a name has no value."""
+def _environment(
+    env: Mapping[str, str], secrets: Iterable[str] | Mapping[str, Iterable[str]], endpoints: Endpoints
+) -> dict[str, Any]:
+    """Return the values, which of them are secrets, and who gets them. Raises BadRequest: a host is none, or a name has no value."""
     if not isinstance(secrets, Mapping):
-        return {"env": dict(env), "secrets": frozenset(secrets)}
+        return {"env": dict(env), "secrets": frozenset(secrets), "endpoints": endpoints}
     for name in secrets:
         if name not in env:
             raise BadRequest(f"secrets names {name[:100]!r}, which is not in env", code="secret_name_invalid")
     kept = {name: External(env[name], checked_hosts(list(its))) for name, its in secrets.items()}
-    return {"env": {name: value for name, value in env.items() if name not in kept}, "kept": kept}
+    keys = {endpoint.key_name for endpoint in endpoints.all()} & kept.keys()
+    return {
+        "env": {name: value for name, value in env.items() if name not in kept},
+        "kept": kept,
+        "endpoints": endpoints,
+        "model_keys": {name: env[name] for name in keys},
+    }
 
 
 @cache

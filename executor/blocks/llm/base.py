@@ -11,7 +11,7 @@ A conversation is a list of messages of four kinds:
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 from msgspec import Struct
 
@@ -141,3 +141,10 @@ class Reply(Struct, frozen=True):
     model: str = ""
     stop: Stop = "stop"
     thinking: str = ""
+
+
+class Model(Protocol):
+    """Models in this process, in the place of a server."""
+
+    async def reply(self, name: str, conversation: Conversation, on_delta: OnDelta | None) -> Reply:
+        """See ModelClient.reply. `name`: of the model, without its endpoint."""

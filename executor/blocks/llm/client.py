@@ -74,6 +74,8 @@ class ModelClient:
         model_timeout, model_connection. Not: model_refused (4xx), model_unknown, model_key_missing, llm_missing,
         address_refused, response_too_large."""
         endpoint, model = self.endpoints.find(conversation.model)
+        if endpoint.model is not None:
+            return await endpoint.model.reply(model, conversation, on_delta)
         key = self._key(endpoint, conversation)
         provider = self._provider or await self._begin()
         with waiting() if self._room.locked() else nullcontext():
@@ -102,7 +104,8 @@ class ModelClient:
     def load_beside(self) -> None:
         """Load the libraries in a thread, if there is a model to ask: an endpoint of the operator, or a key."""
         keys = (endpoint.key_name for endpoint in self.endpoints.all())
-        if (self.endpoints.named or any(self._env.get(key) for key in keys)) and find_spec("pydantic_ai") is not None:
+        servers = any(endpoint.model is None for endpoint in self.endpoints.named)
+        if (servers or any(self._env.get(key) for key in keys)) and find_spec("pydantic_ai") is not None:
             Thread(target=import_module, args=(_PROVIDER,), name="load models", daemon=True).start()
 
     async def close(self) -> None:
@@ -150,5 +153,6 @@ class ModelClient:
         from executor.blocks.llm.provider import Provider
 
         if self._provider is None:  # another reply may have been quicker
-            self._provider = Provider(self._http.guard(endpoint.place for endpoint in self.endpoints.named))
+            servers = [endpoint for endpoint in self.endpoints.named if endpoint.model is None]
+            self._provider = Provider(self._http.guard(endpoint.place for endpoint in servers))
         return self._provider

@@ -19,8 +19,8 @@ from urllib.parse import urlsplit
 from msgspec import Struct
 from msgspec.structs import replace
 
-from executor.blocks.llm.base import Usage
-from executor.errors import BlockError
+from executor.blocks.llm.base import Model, Usage
+from executor.errors import BadRequest, BlockError
 
 Dialect = Literal["openai", "anthropic"]
 NAME = re.compile(r"[A-Z][A-Z0-9_]{0,63}")
@@ -44,13 +44,14 @@ class Price(Struct, frozen=True):
 
 class Endpoint(Struct, frozen=True):
     """A server of models. `key_required`: it refuses requests without one. `prices`: of the operator, by the name of
-    the model; "" is the price of all others."""
+    the model; "" is the price of all others. `model`: what answers in this process, and then there is no URL."""
 
     name: str
     dialect: Dialect
     url: str
     key_required: bool = False
     prices: Mapping[str, Price] = {}
+    model: Model | None = None
 
     def price_of(self, model: str) -> Price | None:
         """Return the operator's price of a model."""
@@ -70,12 +71,12 @@ class Endpoint(Struct, frozen=True):
 
 
 class Endpoints:
-    """The known endpoints. `named`: URLs of the operator by name, in upper case; `prices` the same way. Raises
-    ValueError for an invalid URL or price."""
+    """The known endpoints. `named`: URLs of the operator, or models in this process, by name in upper case; `prices`
+    the same way. Raises ValueError for an invalid name, URL or price."""
 
-    def __init__(self, named: Mapping[str, str] | None = None, prices: Mapping[str, str] | None = None) -> None:
+    def __init__(self, named: Mapping[str, str | Model] | None = None, prices: Mapping[str, str] | None = None) -> None:
         self._by_name = {name: Endpoint(name, _dialect(name), url, True) for name, url in _KNOWN.items()}
-        self.named = tuple(_endpoint(name, url) for name, url in (named or {}).items())
+        self.named = tuple(_endpoint(name, given) for name, given in (named or {}).items())
         self._by_name |= {endpoint.name: endpoint for endpoint in self.named}
         for name, text in (prices or {}).items():
             known = self._by_name.get(name.lower())
@@ -101,9 +102,17 @@ class Endpoints:
                 code="model_unknown",
                 retryable=False,
                 hint=f"write <endpoint>:<model>; the endpoints are {', '.join(self.names())}, and the operator adds "
-                "others with WEFT_MODEL_<NAME>",
+                "others with WEFT_MODEL_<NAME>, a program with weft.open(models=...)",
             )
         return endpoint, rest.strip()
+
+
+def endpoints_of(models: Mapping[str, str | Model] | None) -> Endpoints:
+    """Return the endpoints of a program, with names in any case. Raises BadRequest."""
+    try:
+        return Endpoints({name.upper(): given for name, given in (models or {}).items()})
+    except ValueError as error:
+        raise BadRequest(f"models: {error}", code="models_invalid") from None
 
 
 def prices_of(text: str) -> dict[str, Price]:
@@ -126,9 +135,11 @@ def prices_of(text: str) -> dict[str, Price]:
     return found
 
 
-def _endpoint(name: str, text: str) -> Endpoint:
+def _endpoint(name: str, text: str | Model) -> Endpoint:
     if NAME.fullmatch(name) is None:
         raise ValueError(f"the name {name!r} must have capital letters, digits and _ only")
+    if not isinstance(text, str):
+        return Endpoint(name.lower(), "openai", "", model=text)
     scheme, _, _ = text.partition("://")
     dialect, plus, scheme = scheme.rpartition("+")
     url = text.removeprefix(f"{dialect}+") if plus else text

@@ -23,6 +23,8 @@ import orjson
 from msgspec import Struct
 
 from executor.blocks.connectors.stored import connectors
+from executor.blocks.llm.base import Model
+from executor.blocks.llm.endpoints import endpoints_of
 from executor.blocks.types.python import blocks_of
 from executor.blocks.types.registry import Registry
 from executor.kernel.handler.base import Block
@@ -83,6 +85,7 @@ async def crash_everywhere(
     outside: Outside | None = None,
     env: Mapping[str, str] | None = None,
     secrets: Iterable[str] = (),
+    models: Mapping[str, str | Model] | None = None,
     allow_private: Iterable[str] = (),
     compare: Callable[[dict[str, Any]], Any] | None = None,
     check: bool = True,
@@ -106,6 +109,7 @@ async def crash_everywhere(
             answers=dict(answers or {}),
             env=dict(env or {}),
             secrets=tuple(secrets),
+            endpoints=endpoints_of(models),
             allow_private=tuple(allow_private),
             outside=outside or Outside(folder),
         )

@@ -11,6 +11,8 @@ from typing import Any, Final
 
 from executor.blocks.connectors.stored import connectors
 from executor.blocks.http.client import GuardedClient
+from executor.blocks.llm.base import Model
+from executor.blocks.llm.endpoints import endpoints_of
 from executor.blocks.sandbox.sandbox import Sandbox
 from executor.blocks.services import Services
 from executor.blocks.types.python import blocks_of
@@ -35,6 +37,7 @@ async def engine(
     database: str | Path | Store | None = None,
     env: Mapping[str, str] | None = None,
     secrets: Iterable[str] = (),
+    models: Mapping[str, str | Model] | None = None,
     allow_private: Iterable[str] = (),
 ) -> AsyncIterator[Engine]:
     """An engine with these block types beside the installed ones, which they replace. The arguments are those of
@@ -56,6 +59,7 @@ async def engine(
                 http=GuardedClient(tuple(allow_private)),
                 env=dict(env or {}),
                 secrets=frozenset(secrets),
+                endpoints=endpoints_of(models),
             ),
             secret=SECRET,
             clock=time,

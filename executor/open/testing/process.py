@@ -22,6 +22,7 @@ import orjson
 from msgspec import Struct, field
 
 from executor.blocks.connectors.stored import connectors
+from executor.blocks.llm.endpoints import Endpoints
 from executor.blocks.sandbox.sandbox import Sandbox
 from executor.blocks.services import Services
 from executor.blocks.types.registry import Registry
@@ -45,6 +46,7 @@ class Workflow(Struct, frozen=True):
     answers: dict[str, Any]
     env: dict[str, str]
     secrets: tuple[str, ...]
+    endpoints: Endpoints
     allow_private: tuple[str, ...]
     outside: Outside
 
@@ -148,6 +150,7 @@ class Process:
                 http=http,
                 env=workflow.env,
                 secrets=frozenset(workflow.secrets),
+                endpoints=workflow.endpoints,
                 base_url="http://test",
             ),
             secret=SECRET,
