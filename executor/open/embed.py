@@ -110,14 +110,12 @@ async def open_engine(
     database       a SQLite file, made if it is missing, or a postgresql:// address; None for a temporary file,
                    removed at the end
     functions      the functions that blocks of type `python` may call, by name
-    workflows      functions with `@weft.workflow`, whose steps are among these functions, or with `@weft.durable`;
-                   called ones are stored
+    workflows      functions with `@weft.workflow` or `@weft.durable`, with their steps; called ones are stored
     blocks         more block types, beside those of installed packages
     env, secrets   the values that `${NAME}` reads, and the names of secrets among them, kept out of records. With the
                    hosts of each, `{"KEY": ["api.example.com"]}`, the rules of stored secrets hold for them; a list
                    of names trusts the documents with the values
-    models         servers of language models by name: `{"local": "http://127.0.0.1:11434/v1"}` makes `local:llama3`,
-                   with the value `LOCAL_API_KEY` of env as its key; or a model in this program, as for tests
+    models         servers of language models, `{"local": "http://127.0.0.1:11434/v1"}` for `local:llama3`
     allow_private  networks and `host:port` that `http` blocks may reach although they are private
     base_url       the address in resume links: the server on the same database, if there is one
     secret         keys those links and seals stored secrets, 16 bytes or more. By default the key file beside the
@@ -154,7 +152,8 @@ async def open_engine(
 def _environment(
     env: Mapping[str, str], secrets: Iterable[str] | Mapping[str, Iterable[str]], endpoints: Endpoints
 ) -> dict[str, Any]:
-    """Return the values, which of them are secrets, and who gets them. Raises BadRequest: a host is none, or a name has no value."""
+    """Return the values, which are secrets, and who gets them. Raises BadRequest: a host is none, or a name has no
+    value."""
     if not isinstance(secrets, Mapping):
         return {"env": dict(env), "secrets": frozenset(secrets), "endpoints": endpoints}
     for name in secrets:
