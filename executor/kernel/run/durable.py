@@ -25,7 +25,7 @@ from typing import Any, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from executor.errors import BlockError, StepFailed
+from executor.errors import BlockError, StepFailed, StoreError
 from executor.kernel.core.events import ErrorInfo, StepEffect, StepFinished, StepKind
 from executor.kernel.core.facts import WaitStep
 from executor.kernel.core.state import Step
@@ -35,7 +35,7 @@ from executor.kernel.process.timers import Timers
 from executor.kernel.run.attention import step_question
 from executor.kernel.run.call_site import site_of
 from executor.kernel.run.lane import Lane
-from executor.kernel.run.mismatch import Expected, arrival_of, changed, has_arrived
+from executor.kernel.run.mismatch import Expected, Mismatch, arrival_of, changed, has_arrived
 from executor.kernel.run.recorded import Recorded
 from executor.kernel.run.step_work import CANCELLED, NO_KEY, Call, Ended, StepJournal, StepWork
 from executor.kernel.run.steps import ANY_INPUT, AtEach, Left
@@ -143,6 +143,7 @@ class Driver:
         site = None if known is not None and known.finished_seq else site_of(self._file)
         call = self._work.call(self._n, kind, name, input, effect, site)
         if known is not None and known.input_hash not in (call.input_hash, ANY_INPUT):
+            call = self._work.call(self._n, kind, name, input, effect, site_of(self._file))
             raise self._refuse(changed(known, call))
         return call
 
@@ -193,6 +194,11 @@ class Driver:
             self._expected.end(self._n)
             await self._finish_steps()
             return task.result()
+        except Mismatch as error:
+            with suppress(StoreError):  # then it has fewer words
+                recorded = await self._entry.recorded.event(error.was.started_seq)
+                error.explain(recorded, self._entry.known, self._journal.run_id, self._file)
+            raise
         finally:
             await self._end()
 

@@ -4,25 +4,59 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Mapping
-from typing import Final
+from datetime import UTC, datetime
+from pathlib import PurePath
+from typing import Any, Final
+
+import orjson
 
 from executor.errors import BlockError
 from executor.kernel.core.state import Step
+from executor.kernel.journal.codec import data_of
 from executor.kernel.run.step_work import Call
+from executor.kernel.store.run_rows import Record
 
 OF_BLOCK: Final = "a block must make the same calls in the same order each time; run it again from the start"
 OF_FUNCTION: Final = (
-    "A durable function must make the same calls each time it is entered. Did its code change while the run was open? "
-    "Else look for times, random numbers and data from outside: use weft.now(), weft.random(), weft.uuid(), and steps."
+    "Did the code change while the run was open? Let the calls that the run has made stay as they were. Did it not? "
+    "Something in the body is not the same each time, such as a clock or a set: `weft validate` finds most of these."
 )
+SIDE_MAX: Final = 300  # characters of a call
+BEFORE_MAX: Final = 3  # calls that are named before it
 Arrival = tuple[int, int, int]  # the event after which it is delivered, that of the end, number of the call
 
 
 class Mismatch(BlockError):
-    """The code makes another call than before, or does not make it."""
+    """The code makes another call than before, or does not make it. `was`: what is recorded as call `n`; `call`: what
+    is made in its place."""
 
-    def __init__(self, message: str, hint: str = OF_FUNCTION) -> None:
+    def __init__(self, message: str, n: int, was: Step, call: Call | None = None, hint: str = OF_FUNCTION) -> None:
         super().__init__(message, code="steps_changed", retryable=False, hint=hint)
+        self.n = n
+        self.was = was
+        self.call = call
+
+    def explain(self, recorded: Record | None, known: Mapping[int, Step], run: str, file: str) -> None:
+        """Say where it is, and what the calls were made with. `recorded`: the start of the call; `file`: of the
+        function."""
+        data = {} if recorded is None else data_of(recorded)
+        was = _shown(self.was.kind, self.was.name, data.get("shown"))
+        name, call = PurePath(file).name, self.call
+        if call is not None:
+            at = f"{name}:{call.site.line}: " if call.site.line else ""
+            now = _shown(call.kind, call.name, call.shown)
+            text = f"{at}call {self.n} is {now} now, and was {was} when this run first came here"
+        else:
+            line = data.get("line")
+            at = f"{name}:{line}: " if line else ""
+            text = f"{at}call {self.n} was {was} when this run first came here, and is not made now"
+        time = (
+            "" if recorded is None else f", {datetime.fromtimestamp(recorded.at_ms // 1000, UTC):%Y-%m-%d %H:%M:%S} UTC"
+        )
+        place = f"(run {run}, event {self.was.started_seq}{time})"
+        before = ", ".join(f"{known[n].name} ({n})" for n in sorted(known) if n < self.n and n >= self.n - BEFORE_MAX)
+        self.message = f"{text} {place}. {f'Calls before it: {before}.' if before else 'It is the first call.'}"
+        self.args = (self.message,)
 
 
 class Expected:
@@ -57,11 +91,23 @@ def arrival_of(n: int, step: Step) -> Arrival:
 def changed(was: Step, call: Call, hint: str = OF_FUNCTION) -> Mismatch:
     """Return the error of `call`, in whose place `was` is recorded."""
     before, now = f"{was.kind} {was.name!r}", f"{call.kind} {call.name!r}"
+    message = f"call {call.n} is {now} now, and was {before} when the code first came to it"
     if before == now:
-        return Mismatch(f"call {call.n}, {now}, has other arguments now than when the code first came to it", hint)
-    return Mismatch(f"call {call.n} is {now} now, and was {before} when the code first came to it", hint)
+        message = f"call {call.n}, {now}, has other arguments now than when the code first came to it"
+    return Mismatch(message, call.n, was, call, hint)
 
 
 def _missing(n: int, known: Mapping[int, Step]) -> Mismatch:
     was = known[n]
-    return Mismatch(f"call {n} was {was.kind} {was.name!r} when the code first came to it, and is not made now")
+    message = f"call {n} was {was.kind} {was.name!r} when the code first came to it, and is not made now"
+    return Mismatch(message, n, was)
+
+
+def _shown(kind: str, name: str, input: Any) -> str:
+    """Return `charge(order="7", amount=3)`, or for a wait its name."""
+    if kind != "step":
+        return f"the {kind} `{name}`"
+    if isinstance(input, dict):
+        input = ", ".join(f"{key}={orjson.dumps(value).decode()}" for key, value in input.items())
+    text = f"{name}({'' if input is None else input}"
+    return f"`{text[:SIDE_MAX]}…`" if len(text) > SIDE_MAX else f"`{text})`"

@@ -44,6 +44,12 @@ class Recorded:
         self._records = Records(store, run, node=node, path=path or None, types=types, upto=upto)
         self._passed: dict[int, Record] = {}  # read, and not asked for yet
 
+    async def event(self, seq: int) -> Record | None:
+        """Raises StoreError."""
+        async for record in Records(self._store, self._run, after=seq - 1, upto=seq):
+            return record
+        return None
+
     async def at(self, seq: int) -> Ended:
         """Return the end that is event `seq`. Each can be asked for once. Raises BlockError: the database cannot be
         read."""

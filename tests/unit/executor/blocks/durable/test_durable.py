@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -326,7 +327,12 @@ async def test_other_calls_than_before_end_the_run_and_cannot_be_caught() -> Non
         changing["first"] = False
         view = await finish(opened, run)
     assert view.error is not None and view.error["code"] == "steps_changed"
-    assert "has other arguments now" in view.error["message"]
+    line = changed.function.__code__.co_firstlineno + 3
+    assert re.fullmatch(
+        rf'test_durable\.py:{line}: call 1 is `([\w.]+)\(text="b"\)` now, and was `\1\(text="a"\)` when this run first '
+        rf"came here \(run {run}, event \d+, 2027-01-15 08:00:\d\d UTC\)\. It is the first call\.",
+        view.error["message"],
+    )
 
 
 @weft.durable
@@ -348,6 +354,16 @@ async def test_a_call_that_is_not_made_any_more_is_found(removes: str) -> None:
         changing["first"] = False
         view = await finish(opened, run)
     assert view.error is not None and view.error["code"] == "steps_changed"
+    n, what = (
+        (1, '`tests.support.durable_functions.again(text="a")`') if removes == "the step" else (2, "the wait `sleep`")
+    )
+    line = shorter.function.__code__.co_firstlineno + 1 + 2 * n
+    if removes == "the step":
+        made = f"test_durable.py:{line + 2}: call 1 is the wait `sleep` now, and was {what} when"
+    else:
+        made = f"test_durable.py:{line}: call 2 was {what} when this run first came here, and is not made now (run"
+    assert view.error["message"].startswith(made)
+    assert view.error["message"].endswith("It is the first call." if n == 1 else "durable_functions.again (1).")
 
 
 @weft.durable
