@@ -2,6 +2,7 @@
 
     build/release/weft-VERSION-py3-none-any.whl   with the editor and the examples in it
     build/release/weft-VERSION.tar.gz             the sources
+    build/release/weft_client-VERSION-py3-none-any.whl   the clients alone
     build/release/weft-VERSION-image.tar.gz       the build context of the image: Dockerfile, wheel, locks
     build/release/sbom.cdx.json, third-party-licenses.md
     build/release/SHA256SUMS                      of all of these
@@ -23,7 +24,7 @@ import tomllib
 from pathlib import Path
 from typing import Final
 
-from docs import sbom
+from docs import client_wheel, sbom
 
 ROOT: Final = Path(__file__).parents[1]
 OUT: Final = ROOT / "build" / "release"
@@ -59,6 +60,7 @@ def build(out: Path) -> list[Path]:
     """Write all files of a release into an empty folder. Returns them; the last one has the sums of the others."""
     subprocess.run([sys.executable, "-m", "hatchling", "build", "-d", str(out)], cwd=ROOT, check=True)
     (wheel,) = out.glob("*.whl")
+    client_wheel.build(out)
     image = out / f"weft-{version()}-image.tar.gz"
     with tarfile.open(image, "w:gz") as archive:
         archive.add(ROOT / DOCKERFILE, DOCKERFILE)

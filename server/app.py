@@ -41,8 +41,8 @@ from server.http.table import Table
 from server.keys import old_secrets, read_secret, secrets_command
 from server.metrics import ProcessMeters
 from server.oidc.provider import SignIn
+from server.reach import SettingsError
 from server.settings import LOST, Settings
-from server.variables import SettingsError
 
 STATIC = Path(__file__).parent / "static"
 

@@ -10,8 +10,8 @@ from urllib.parse import urlsplit, urlunsplit
 
 from msgspec import Struct
 
+from server.reach import OFF, SettingsError, database_path, token_path
 from server.settings import load_settings
-from server.tokens import OFF, token_path
 from server.variables import (
     ENV_PREFIX,
     FIELDS,
@@ -21,10 +21,8 @@ from server.variables import (
     PREFIXES,
     ROWS,
     SECRET_PREFIX,
-    SettingsError,
     Variables,
     check_names,
-    database_path,
 )
 
 Source = Literal["variable", "option", "file", "default"]

@@ -12,9 +12,9 @@ from msgspec.structs import replace
 from executor.blocks.vault import key_file
 from executor.blocks.vault.command import SecretsCommand
 from executor.errors import StoreError
+from server.reach import SettingsError
 from server.settings import LOST, Settings
 from server.tokens import read_or_make
-from server.variables import SettingsError
 
 KEY_ITSELF = r"hex:([0-9A-Fa-f]{64})"  # WEFT_SECRET_KEY with what a key file has: its links stay valid
 

@@ -36,9 +36,9 @@ from server.http.streams import Streams
 from server.keys import with_token
 from server.leave import StopSignals
 from server.metrics import ProcessMeters
+from server.reach import SettingsError, authority, database_path, server_url
 from server.settings import Settings, load_settings
 from server.start import EXIT_USAGE, Process, run_process, tune_gc, warm_up
-from server.variables import SettingsError, authority, database_path, server_url
 from server.watchdog import Descriptors, Watchdog
 
 Show = Callable[[str], object]

@@ -29,24 +29,29 @@ from executor.errors import BadRequest
 from executor.kernel.handler.needs import AlertSettings
 from executor.kernel.process.extras import install
 from server.oidc.settings import OidcSettings
-from server.tokens import CHARS_MIN, CHARS_MIN_PUBLIC, MADE_BY, OFF, is_token
+from server.reach import (
+    CHARS_MIN_PUBLIC,
+    OFF,
+    POSTGRES,
+    SettingsError,
+    authority,
+    database_address,
+    database_path,
+    is_loopback,
+    is_token,
+)
+from server.tokens import CHARS_MIN, MADE_BY
 from server.variables import (
     ENV_PREFIX,
     FIELDS,
     HOSTS_PREFIX,
     MODEL_PREFIX,
     PLACES_PREFIX,
-    POSTGRES,
     PRICE_PREFIX,
     ROWS,
     SECRET_PREFIX,
-    SettingsError,
     Variables,
-    authority,
     check_names,
-    database_address,
-    database_path,
-    is_loopback,
     network,
 )
 

@@ -31,8 +31,8 @@ from server.leave import StopSignals, leave
 from server.logs import keep_from_log, log_to_stderr
 from server.metrics import ProcessMeters
 from server.metrics.beside import Metrics
+from server.reach import SettingsError
 from server.settings import Settings
-from server.variables import SettingsError
 from server.watchdog import raise_limit
 
 EXIT_NO_DATABASE, EXIT_USAGE = 1, 2

@@ -1,17 +1,16 @@
-"""The table of the WEFT_ variables; where the files of an installation are, and how its server is reached.
+"""The table of the WEFT_ variables. A new setting is a row of `Variables`, and its user.
 
-Every command reads this, so it imports nothing heavy. A new setting is a row of `Variables`, and its user.
+Every command reads this, so it imports nothing heavy.
 """
 
 import difflib
 import ipaddress
-import os
-import re
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, get_args
-from urllib.parse import urlsplit
 
 import msgspec
+
+from server.reach import DATABASE_FILE, DEFAULT_DB, DEFAULT_HOST, DEFAULT_PORT, SettingsError
 
 ENV_PREFIX = "WEFT_ENV_"
 SECRET_PREFIX = "WEFT_SECRET_"  # noqa: S105 - the name of a variable, not a value
@@ -19,10 +18,6 @@ HOSTS_PREFIX = "WEFT_SECRET_HOSTS_"  # before SECRET_PREFIX, with which it begin
 PLACES_PREFIX = "WEFT_SECRET_IN_"  # the same
 MODEL_PREFIX = "WEFT_MODEL_"
 PRICE_PREFIX = "WEFT_PRICE_"
-DEFAULT_DB = "./.weft/weft.db"
-DEFAULT_HOST, DEFAULT_PORT = "127.0.0.1", 8765
-DEFAULT_URL = f"http://{DEFAULT_HOST}:{DEFAULT_PORT}"
-DATABASE_FILE = "weft.db"  # in the folder WEFT_DATA
 CONCURRENCY_MAX = 1_000  # default of a worker; not imported, as each command reads settings
 YEAR_S = 31_536_000
 LogFormat = Literal["text", "json"]
@@ -53,10 +48,7 @@ OF_TESTS = frozenset(
         "WEFT_WORLD_START",
     ]
 )  # fmt: skip
-POSTGRES = ("postgresql", "postgres")  # schemes of an address in WEFT_DB
 PREFIX_MIN = {4: 8, 6: 16}  # of networks of proxies: a shorter one would be most of the internet
-_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
-_REACHED_AS = {"": DEFAULT_HOST, "0.0.0.0": DEFAULT_HOST, "::": "::1"}  # noqa: S104 - names of "all interfaces"
 
 
 def row(name: str, about: str, *, of: str = "", secret: bool = False, **bounds: Any) -> msgspec.Meta:
@@ -186,10 +178,6 @@ FIELDS = {row["name"]: field for field, row in ROWS.items()}
 KNOWN = (*FIELDS, *OTHERS)
 
 
-class SettingsError(ValueError):
-    """A setting is missing or wrong; the text names it and the fix."""
-
-
 def check_names(environ: Mapping[str, str]) -> None:
     """Raise SettingsError for a WEFT_ name that does not exist: a misspelt setting would have no effect."""
     for name in sorted(environ):
@@ -205,72 +193,6 @@ def check_names(environ: Mapping[str, str]) -> None:
             else f"values for workflows have the form {ENV_PREFIX}<NAME>; docs/howto/run-in-production.md has the list"
         )
         raise SettingsError(f"unknown setting {name}; {hint}")
-
-
-def database_path(environ: Mapping[str, str]) -> str:
-    """The database file: WEFT_DB, or `weft.db` in the folder WEFT_DATA, or the default. Raises SettingsError."""
-    file, folder = environ.get("WEFT_DB"), environ.get("WEFT_DATA")
-    if file and folder:
-        raise SettingsError(
-            f"WEFT_DB and WEFT_DATA are both set: remove one of them. WEFT_DATA is the folder of {DATABASE_FILE}, "
-            "its key and its token; WEFT_DB is the path of the database file itself."
-        )
-    if database_address(environ) is not None:
-        raise SettingsError(
-            "WEFT_DB is the address of a PostgreSQL database, and this works on a SQLite file. Name a file with --db, "
-            "or use the tools of PostgreSQL."
-        )
-    for name, value in (("WEFT_DB", file), ("WEFT_DATA", folder)):
-        if found := _SCHEME.match(value or ""):
-            raise SettingsError(
-                f"{name} must be a path, not a {found[1]}:// address. "
-                + (
-                    "WEFT_DB may be a postgresql:// address too. Example: WEFT_DB=/var/lib/weft/weft.db"
-                    if name == "WEFT_DB"
-                    else "Example: WEFT_DATA=/var/lib/weft"
-                )
-            )
-    return os.path.join(folder, DATABASE_FILE) if folder else file or DEFAULT_DB
-
-
-def database_address(environ: Mapping[str, str]) -> str | None:
-    """The PostgreSQL database that WEFT_DB names instead of a file."""
-    address = environ.get("WEFT_DB") or ""
-    found = _SCHEME.match(address)
-    return address if found and found[1].lower() in POSTGRES else None
-
-
-def server_url(environ: Mapping[str, str]) -> str:
-    """Return the URL for commands: WEFT_URL, else that of the server that `weft serve` starts with these settings."""
-    if environ.get("WEFT_URL"):
-        return environ["WEFT_URL"]
-    port = environ.get("WEFT_PORT", "")
-    return f"http://{authority(environ.get('WEFT_HOST', ''), DEFAULT_PORT if port in ('', '0') else port)}"
-
-
-def is_address(url: str) -> bool:
-    """Return whether it can be the address of a server: http or https, and a host."""
-    try:
-        parts = urlsplit(url)
-        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-    except ValueError:
-        return False
-
-
-def authority(host: str, port: int | str) -> str:
-    """`host:port` under which a server that listens on `host` is reached from its own machine."""
-    name = _REACHED_AS.get(host, host).strip("[]")
-    return f"[{name}]:{port}" if ":" in name else f"{name}:{port}"
-
-
-def is_loopback(host: str) -> bool:
-    """Return whether only this machine reaches the address `host`."""
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host.strip("[]")).is_loopback
-    except ValueError:
-        return False
 
 
 def network(text: str) -> ipaddress.IPv4Network | ipaddress.IPv6Network:

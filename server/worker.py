@@ -11,9 +11,9 @@ import asyncio
 import sys
 
 from server.app import own_blocks
+from server.reach import SettingsError
 from server.settings import Settings
 from server.start import EXIT_USAGE, GRACE_S, Process, run_process, tune_gc, warm_up
-from server.variables import SettingsError
 from server.watchdog import Watchdog
 
 TICK_S = 0.1

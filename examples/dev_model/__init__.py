@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
-from server.variables import SettingsError
+from server.reach import SettingsError
 
 GRACE_S: Final = 5
 

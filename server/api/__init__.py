@@ -31,8 +31,8 @@ from server.api import (
     workflows,
 )
 from server.http.table import RouteSpec
+from server.reach import is_loopback
 from server.settings import Settings
-from server.variables import is_loopback
 
 TOPICS = (
     workflows,

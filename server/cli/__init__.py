@@ -191,7 +191,7 @@ def weft(ctx: click.Context, url: str | None) -> None:
 
     `weft serve` starts the server. Commands find its token by themselves where it runs; elsewhere set WEFT_TOKEN.
     """
-    from server.variables import server_url  # not for help
+    from server.reach import server_url  # not for help
 
     ctx.obj = url or server_url(os.environ)
     if os.environ.get("NO_COLOR"):

@@ -12,16 +12,17 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 import click
 
 from server.cli.render import diagnostic_lines
-from server.tokens import find, is_token
-from server.variables import (
+from server.reach import (
     DEFAULT_DB,
     DEFAULT_URL,
     SettingsError,
-    check_names,
     database_address,
     database_path,
+    find,
     is_address,
+    is_token,
 )
+from server.variables import check_names
 
 if TYPE_CHECKING:
     from executor.errors import WeftError

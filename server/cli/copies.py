@@ -21,7 +21,7 @@ from server.cli.common import (
 )
 from server.cli.render import plain
 from server.cli.upkeep import keys_of, on_file, secrets_of
-from server.variables import database_address
+from server.reach import database_address
 
 if TYPE_CHECKING:
     from executor.service.upkeep.restore_postgres import Restored

@@ -151,8 +151,8 @@ def signing_key(what: Signed) -> None:
     """
     from executor.kernel.run.links import Links
     from server.keys import read_secret
+    from server.reach import SettingsError
     from server.settings import load_settings
-    from server.variables import SettingsError
 
     try:
         settings = load_settings(os.environ)

@@ -89,8 +89,8 @@ def token(context: click.Context) -> int:
 
 
 def _print_token() -> int:
-    from server.tokens import OFF, read, token_path
-    from server.variables import SettingsError, check_names, database_path
+    from server.reach import OFF, SettingsError, database_path, read, token_path
+    from server.variables import check_names
 
     configured = os.environ.get("WEFT_TOKEN")
     if configured == OFF:

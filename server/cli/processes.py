@@ -14,8 +14,8 @@ from typing import Any
 import click
 
 from server.cli.common import BAD_ARGUMENTS, OK, Refused, call, check_variables, counted, run_async, show
+from server.reach import SettingsError
 from server.shipped import example
-from server.variables import SettingsError
 
 REFUSED = 2  # a process does not start with these settings
 PORT = click.option("--port", type=click.IntRange(0, 65535), help="Port (WEFT_PORT, else 8765). 0: a free one.")

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from server.cli.common import Refused, call, print_warnings
-from server.tokens import OFF, read
-from server.variables import SettingsError
+from server.reach import OFF, SettingsError, read
 
 if TYPE_CHECKING:
     from server.client import AsyncClient

@@ -31,7 +31,7 @@ from server.cli.common import (
     run_async,
 )
 from server.cli.render import plain
-from server.variables import SettingsError
+from server.reach import SettingsError
 
 if TYPE_CHECKING:
     from executor.kernel.store.topics.store import Store
@@ -250,8 +250,8 @@ def secrets_of(database: Path | str) -> list[str]:
     """Return the values of the environment that must not be recorded. Short values are left out: they occur in ordinary
     text."""
     from executor.kernel.values.redact import LENGTH_MIN
+    from server.reach import read, token_path
     from server.settings import load_settings
-    from server.tokens import read, token_path
 
     try:
         settings = load_settings()
@@ -268,8 +268,8 @@ def keys_of(database: Path | str) -> list[str]:
     one."""
     from executor.kernel.run.links import key_id
     from server.keys import known_keys
+    from server.reach import SettingsError
     from server.settings import load_settings
-    from server.variables import SettingsError
 
     try:
         return [key_id(key) for key in known_keys(load_settings(os.environ), database)]

@@ -7,19 +7,18 @@ import time
 from collections.abc import Generator, Mapping
 from typing import TYPE_CHECKING, Any, cast
 
-from executor.kernel.store.statements import TERMINAL
 from server.client.call import Call
 from server.client.errors import ClientError, RunFailed
 from server.client.run_calls import RunCalls
 from server.client.server_calls import ServerCalls
-from server.tokens import find, is_token
-from server.variables import DEFAULT_URL, SettingsError, is_address, server_url
+from server.reach import DEFAULT_URL, SettingsError, find, is_address, is_token, server_url
 
 if TYPE_CHECKING:
     from server.client.answers import RunDetail, WaitView
 
 LOOK_S = 20.0  # of one request that waits: proxies close connections that are silent for longer
 AGAIN_FIRST_S, AGAIN_MAX_S = 0.5, 10.0
+ENDED = frozenset({"succeeded", "failed", "cancelled"})
 
 
 class Api(RunCalls, ServerCalls):
@@ -69,7 +68,7 @@ def until_standing(run: str, timeout_s: float | None) -> Generator[Call[Any] | f
         began_s = time.monotonic()
         wait_s = max(0.0, min(LOOK_S, until_s - began_s))
         view = cast("RunDetail", (yield RunCalls.get_run(None, run, wait_s=round(wait_s, 3))))
-        if view["status"] in TERMINAL:
+        if view["status"] in ENDED:
             if view["status"] != "succeeded":
                 raise RunFailed(view)
             return view

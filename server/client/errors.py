@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import httpx
-import orjson
+import msgspec
 
 if TYPE_CHECKING:
     from server.client.answers import RunDetail
@@ -63,8 +63,8 @@ class RunFailed(ClientError):
 def refusal(response: httpx.Response) -> ApiError:
     """Return the error for a response of status 400 or above, whose body was read."""
     try:
-        problem = orjson.loads(response.content)
-    except orjson.JSONDecodeError:
+        problem = msgspec.json.decode(response.content)
+    except ValueError:  # neither JSON nor UTF-8
         problem = {}
     return ApiError(response.status_code, problem if isinstance(problem, dict) else {})
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Generator
 from typing import Any
 
 import httpx
-import orjson
+import msgspec
 
 from server.client.call import ANSWER_S, Call
 from server.client.errors import not_weft, refusal, unreachable
@@ -45,7 +45,7 @@ class Server:
             headers["If-Match"] = f'"{call.rev}"'
         content = None
         if call.body is not None:
-            content = orjson.dumps(call.body)
+            content = msgspec.json.encode(call.body)
             headers["Content-Type"] = "application/json"
         return http.build_request(
             call.method,
@@ -83,8 +83,8 @@ class Server:
         if call.reads == "text":
             return response.text
         try:
-            answer = orjson.loads(response.content)
-        except orjson.JSONDecodeError:
+            answer = msgspec.json.decode(response.content)
+        except ValueError:  # neither JSON nor UTF-8
             raise not_weft(self.url) from None
         if call.reads == "object" and not isinstance(answer, dict):
             raise not_weft(self.url)

@@ -7,8 +7,7 @@ from typing import Any
 from urllib.parse import quote
 
 import httpx
-import orjson
-from msgspec import Struct, convert
+from msgspec import Struct, json
 
 from server.client.errors import ApiError, ServerUnreachable
 from server.client.exchange import CONNECT_S, PASSING, Pauses
@@ -108,7 +107,7 @@ class Event(Struct, frozen=True):
 def _live_text(data: str) -> Event:
     """Return live text as an event. The server sends the text beside the key; events of the journal have it in
     `data`."""
-    sent = orjson.loads(data)
+    sent = json.decode(data)
     return Event(sent["run"], type=sent["type"], key=sent["key"], data={"text": sent["text"]})
 
 
@@ -150,7 +149,7 @@ class Following:
         for frame in self._parser.feed(chunk):
             if frame.id is None and not (self._text and frame.event == DELTA):
                 continue
-            event = _live_text(frame.data) if frame.id is None else convert(orjson.loads(frame.data), Event)
+            event = _live_text(frame.data) if frame.id is None else json.decode(frame.data, type=Event)
             self._pauses = Pauses(self._patience_s)
             if frame.id is None:
                 events.append(event)

@@ -18,7 +18,7 @@ import msgspec
 
 from server.dev.canvas import Canvas, Refused
 from server.dev.changes import changes
-from server.tokens import find
+from server.reach import find
 
 CHECK_S = 60.0
 Say = Callable[[str], object]

@@ -40,8 +40,8 @@ from executor.kernel.process.repeated import Repeated
 from server.http.errors import PROBLEM_JSON, problem
 from server.http.request import EXCHANGE
 from server.http.security import Proxies
+from server.reach import is_loopback
 from server.settings import Limits
-from server.variables import is_loopback
 
 RETRY_AFTER_S = 5
 JOINED_BYTES_MAX = 64 * 1024  # a larger body is not copied

@@ -51,8 +51,9 @@ from server.http.errors import (
     unexpected,
 )
 from server.http.request import EXCHANGE, SIZE_HINT, Exchange, headers_of
+from server.reach import is_loopback
 from server.settings import Settings
-from server.variables import is_loopback, network
+from server.variables import network
 
 ACTOR: Final = "weft.actor"  # in the scope of a request: the credential it came with, as the audit names it
 REQUEST_ID: Final = b"x-request-id"

@@ -16,7 +16,7 @@ from executor.errors import WeftError
 from executor.open.engine import Engine
 from server.beside import HOST, BesideServer, listening
 from server.metrics import ProcessMeters
-from server.variables import authority
+from server.reach import authority
 
 HEADERS = {"X-Content-Type-Options": "nosniff"}
 

@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from executor.kernel.process.extras import install
 from executor.kernel.store.topics.people import PEOPLE_ROLES, PersonRole
-from server.variables import SettingsError, is_loopback
+from server.reach import SettingsError, is_loopback
 
 SCOPES = ("openid", "email", "profile")
 

@@ -14,7 +14,6 @@ import subprocess
 import sys
 import tarfile
 import time
-import venv
 import zipfile
 from collections.abc import Iterator
 from contextlib import suppress
@@ -26,10 +25,10 @@ import httpx
 import pytest
 
 import hatch_build
+from tests.support.environments import INSTALL_S, installed, unhashed
 from tests.support.loopback import sitecustomize as loopback
 from tests.support.server import READY, ROOT, free_port
 
-INSTALL_S = 400
 PACKAGES = ("compiler", "executor", "server", "weft")
 PAGE = (ROOT / "docs/tutorial/first-run.md").read_text()
 IN_PYTHON = (ROOT / "docs/tutorial/in-python.md").read_text()
@@ -127,20 +126,6 @@ def programs(built: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("environment")
     locked = ["--no-compile", "--require-hashes", "-r", str(ROOT / "requirements.lock")]
     return installed(folder, locked, ["--no-deps", "--no-index", str(wheel_in(built))])
-
-
-def installed(folder: Path, *installs: list[str]) -> Path:
-    """Return the folder with the programs of a new virtual environment, after these calls of `pip install`."""
-    venv.create(folder, with_pip=False)
-    # Not guarded as servers are: the packages come from an index.
-    environ = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    for words in (*(["install", "-q", *each] for each in installs), ["check"]):
-        done = subprocess.run(
-            [sys.executable, "-m", "pip", "--python", str(folder / "bin/python"), *words], env=environ,
-            capture_output=True, text=True, check=False, timeout=INSTALL_S,
-        )  # fmt: skip
-        assert done.returncode == 0, done.stdout + done.stderr
-    return folder / "bin"
 
 
 @pytest.fixture
@@ -288,14 +273,6 @@ def test_a_small_installation_runs_functions_drawings_and_a_server(built: Path, 
         assert "charged 3" in newcomer.runs("weft", "run", "order", "--input", '{"amount": 3}', "--follow")
     finally:
         newcomer.kills()
-
-
-def unhashed(folder: Path) -> str:
-    """Return a file of constraints with the versions of the lock."""
-    file = folder / "constraints.txt"
-    locked = re.findall(r"(?m)^([\w.-]+)(?:\[.*?\])?(==.+?) \\$", (ROOT / "requirements.lock").read_text())
-    file.write_text("\n".join(map("".join, locked)))
-    return str(file)
 
 
 def signs_in(browser: httpx.Client, link: str) -> None:

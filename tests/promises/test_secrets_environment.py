@@ -13,8 +13,8 @@ from executor.kernel.values.redact import MARK
 from executor.open.embed import open_engine
 from executor.open.engine import Engine
 from server.app import build_engine
+from server.reach import SettingsError
 from server.settings import Settings, load_settings
-from server.variables import SettingsError
 from tests.support.documents import chain
 from tests.support.endpoints import Request, answer, http
 

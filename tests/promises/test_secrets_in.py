@@ -25,8 +25,8 @@ from executor.open.embed import open_engine
 from executor.open.engine import Engine
 from executor.service.upkeep.backup import backup
 from server.app import build_engine
+from server.reach import SettingsError
 from server.settings import load_settings
-from server.variables import SettingsError
 from tests.support.command import weft as command
 from tests.support.dev_model import dev_model
 from tests.support.documents import chain

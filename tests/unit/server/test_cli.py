@@ -17,7 +17,7 @@ import pytest
 
 from server import cli
 from server.cli import SECTIONS, inbox
-from server.variables import DEFAULT_URL
+from server.reach import DEFAULT_URL
 
 HELLO: dict[str, Any] = {
     "format": "weft/1",

@@ -13,8 +13,8 @@ import pytest
 from executor.kernel.process.observe import Doing, begin
 from executor.open.engine import Engine
 from server.logs import JsonFormatter
+from server.reach import SettingsError
 from server.settings import load_settings
-from server.variables import SettingsError
 
 SECRET = 'quoted"secret\\value'
 

@@ -12,8 +12,9 @@ from executor.kernel.worker.worker import RUNS_MAX
 from server.keys import read_secret
 from server.logs import LogFormatter
 from server.process import serve
+from server.reach import SettingsError
 from server.settings import Settings, load_settings
-from server.variables import CONCURRENCY_MAX, SettingsError
+from server.variables import CONCURRENCY_MAX
 
 OIDC = {"WEFT_OIDC_ISSUER": "https://i.example", "WEFT_OIDC_CLIENT_ID": "weft"}
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from server.reach import SettingsError
 from server.settings import load_settings
-from server.variables import SettingsError
 
 
 @pytest.mark.parametrize(

@@ -18,9 +18,9 @@ import pytest
 
 from server.cli import processes
 from server.keys import with_token
+from server.reach import SettingsError, find, token_path
 from server.settings import Settings, load_settings
-from server.tokens import find, read_or_make, token_path
-from server.variables import SettingsError
+from server.tokens import read_or_make
 
 ROOT = Path(__file__).parents[3]
 

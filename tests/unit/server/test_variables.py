@@ -13,8 +13,9 @@ import pytest
 from click.testing import CliRunner, Result
 
 from server import cli
+from server.reach import SettingsError, server_url
 from server.settings import load_settings
-from server.variables import KNOWN, OF_JOBS, OF_TESTS, SettingsError, check_names, server_url
+from server.variables import KNOWN, OF_JOBS, OF_TESTS, check_names
 
 ROOT = Path(__file__).parents[3]
 LOOKED_AT = (".py", ".md", ".ts", ".tsx", ".mjs", ".toml", "Makefile")

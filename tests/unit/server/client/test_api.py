@@ -13,9 +13,10 @@ import msgspec
 import pytest
 from msgspec import Struct
 
+from executor.kernel.store.statements import TERMINAL
 from server.api import TABLE
 from server.client import Client, ClientError, answers
-from server.client.api import Api, address
+from server.client.api import ENDED, Api, address
 from server.client.call import UPLOAD, Call
 from server.client.errors import ApiError
 from server.client.run_calls import token_of
@@ -163,3 +164,7 @@ def test_a_method_reads_like_one() -> None:
         assert weft.get_run.__name__ == "get_run"
         assert list(inspect.signature(weft.get_run).parameters) == ["run", "wait_s"]
         assert "wait_s" in (inspect.getdoc(weft.get_run) or "")
+
+
+def test_the_client_waits_until_a_run_has_ended_as_the_engine_means_it() -> None:
+    assert ENDED == TERMINAL
