@@ -215,7 +215,7 @@ _ENVELOPE = (
     "format", "name", "description", "input", "variables", "settings", "blocks", "edges", "notes", "version", "id"
 )  # fmt: skip
 # The fields of a block in a document, where its id is its key, with those of the editor.
-_BLOCK = frozenset(BlockDoc.__struct_fields__) - {"id"} | {"at", "size", "description", "color", "collapsed"}
+_BLOCK = frozenset(BlockDoc.__struct_fields__) - {"id"} | {"at", "size", "description", "color", "collapsed", "source"}
 _EDGE = frozenset(_Edge.__struct_fields__) | {"id", "at", "label"}
 
 # Settings that are decoded by themselves, so that an error in one is reported with its place.

@@ -18,6 +18,7 @@ from typing import Any, Final, ParamSpec, TypeVar, overload
 
 from compiler.builder.errors import TraceError
 from compiler.builder.step import Block, Options
+from compiler.tracing.listing import listing_of
 from compiler.tracing.steps import NAME_LENGTH_MAX, module_of
 from compiler.tracing.trace import Trace
 from compiler.tracing.values import Traced
@@ -52,6 +53,8 @@ class Durable(FunctionWorkflow[P, Coroutine[Any, Any, R]]):
 
     def _record(self, trace: Trace, values: Mapping[str, Traced]) -> None:
         options: Options = {"params": {"function": self.called} | ({"arguments": dict(values)} if values else {})}
+        if (listing := listing_of(inspect.unwrap(self.function))) is not None:
+            options["more"] = {"source": listing}
         trace.add(BODY, Block(TYPE, **options))
 
 

@@ -17,6 +17,7 @@ from executor.kernel.process.threads import aside
 from executor.service.topics.history import RunState
 from executor.service.views import CheckpointView, ErrorJson, NodeDetail, RunGraph, StepView, Why, view_of
 from executor.service.views.diff import RunDiff
+from executor.service.views.lane import Lane
 from server.api.runs import PlanQuery
 from server.api.workflows import WorkflowPlanQuery
 from server.http.response import Json, Preview, beginning, fragment, long_json
@@ -110,6 +111,11 @@ class WhyQuery(Struct, frozen=True):
     seq: Annotated[int, Meta(ge=1, description="State after this event.")] | None = None
 
 
+class LaneQuery(Struct, frozen=True):
+    after: Annotated[int, Meta(ge=0, description="Only calls that events after this one are about.")] = 0
+    before: Annotated[int, Meta(ge=1, description="Only calls that began before this event.")] | None = None
+
+
 class StateQuery(Struct, frozen=True):
     seq: Annotated[int, Meta(ge=1, description="The state after this event. Default: now.")] | None = None
 
@@ -133,6 +139,13 @@ async def state(call: Call, id: str, query: StateQuery) -> Json[RunState]:
     """The state of the run after an event: succeeded, running, open and due nodes, and the variables. A `seq` after the
     last event means the last event. Outputs are at /api/runs/{id}/nodes/{key}?seq=."""
     return await long_json(await call.engine.history.state(id, query.seq), "nodes")
+
+
+@route("GET", "/api/runs/{id}/lane", "The calls of a durable function", needs="viewer")
+async def lane(call: Call, id: str, query: LaneQuery) -> Json[Lane]:
+    """The steps and waits of a run of a durable function, in the order of the calls: at most 1,000, the newest. 404:
+    the run is another one."""
+    return await long_json(await call.engine.runs.lane(id, query.after, query.before), "items")
 
 
 @route("GET", "/api/runs/{id}/diff/{other}", "Compare two runs", needs="viewer")

@@ -136,6 +136,17 @@ class KeptView(TypedDict): run: str; workflow: str; note: str; kept_at_ms: int
 class KnownProvider(TypedDict):
     id: str; title: str; authorize_url: str; token_url: str; hosts: list[str]; docs: str; scopes: str; issuer: str
     client_auth: Literal["body", "header"]; pkce: bool; parameters: dict[str, str]; check_url: str; who: str
+class Lane(TypedDict):
+    run: str; seq: int; function: str; code: str | None; tasks: list[LaneTask]; items: list[LaneItem]; left_off: int
+class StepView(TypedDict):
+    n: int; kind: Literal["model", "step", "tool", "wait"]; name: str; input_hash: str
+    effect: Literal["none", "read", "write"]; attempt: int; started_seq: int; started_at_ms: int
+    status: Literal["cancelled", "failed", "lost", "running", "succeeded", "waiting"]; times: NotRequired[int]
+    finished_seq: NotRequired[int | None]; finished_at_ms: NotRequired[int | None]; usage: NotRequired[dict[str, int]]
+    cost: NotRequired[float | None]; prices: NotRequired[str]; error: NotRequired[dict[str, Any] | None]
+    from_run: NotRequired[str | None]; line: NotRequired[int]; task: NotRequired[int]; above: NotRequired[int]
+    group: NotRequired[str]; shown: NotRequired[Any]; wait: NotRequired[StepWait | None]
+class LaneTask(TypedDict): task: int; above: int; from_seq: int; until_seq: int | None
 class LastRun(TypedDict):
     id: str; version: int | None; status: Literal["cancelled", "failed", "queued", "running", "succeeded", "waiting"]
     created_at_ms: int; finished_at_ms: int | None
@@ -292,13 +303,9 @@ class SignalView(TypedDict):
 class SpentView(TypedDict):
     key: str; calls: int; unpriced: int; input_tokens: int; cached_tokens: int; cache_write_tokens: int
     output_tokens: int; reasoning_tokens: int; cost: str | None
-class StepView(TypedDict):
-    n: int; kind: Literal["model", "step", "tool", "wait"]; name: str; input_hash: str
-    effect: Literal["none", "read", "write"]; attempt: int; started_seq: int; started_at_ms: int
-    status: Literal["cancelled", "failed", "lost", "running", "succeeded", "waiting"]; times: NotRequired[int]
-    finished_seq: NotRequired[int | None]; finished_at_ms: NotRequired[int | None]; usage: NotRequired[dict[str, int]]
-    cost: NotRequired[float | None]; prices: NotRequired[str]; error: NotRequired[dict[str, Any] | None]
-    from_run: NotRequired[str | None]
+class StepWait(TypedDict):
+    kind: Literal["approval", "attention", "child", "form", "signal", "timer", "webhook"]; id: NotRequired[str | None]
+    title: NotRequired[str]; due_ms: NotRequired[int | None]; child: NotRequired[str | None]
 class Token(TypedDict):
     id: str; prefix: str; name: str; user: str | None; role: Literal["admin", "approver", "editor", "metrics", "viewer"]
     workflows: list[str] | None; created_at_ms: int; expires_at_ms: int; used_at_ms: int | None
@@ -378,6 +385,7 @@ class RetryAccepted(RunAccepted):
     source: str; how: Literal["from_block", "from_node", "now", "whole_container"]; block: str
 class DraftVersion(SavedWorkflow): draft: str; rev: int
 class Invited(SignInLink): id: str
+class LaneItem(StepView): phase: NotRequired[str]
 class Wait(PublicWait): link: str | None; notifications: list[NotificationView]
 class ScheduleDetail(ScheduleView): fires: list[FireView]
 class WebhookDetail(WebhookView): secret: str | None; deliveries: list[DeliveryView]; refused: list[RefusalView]

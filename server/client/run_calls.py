@@ -370,6 +370,11 @@ class RunCalls:
     def state(self, run: str, seq: int | None = None) -> Call[answers.RunState]:
         """The run as it stood after event `seq`: nodes, waits, containers, variables."""
 
+    @route("GET", "/api/runs/{id}/lane")
+    def lane(self, run: str, *, after: int | None = None, before: int | None = None) -> Call[answers.Lane]:
+        """The calls of a durable function, at most 1,000: those that events after `after` are about, and that began
+        before event `before`."""
+
     @route("GET", "/api/runs/{id}/why")
     def why(self, run: str, node: str | None = None, seq: int | None = None) -> Call[answers.RunWhy]:
         """Explain the state of nodes, as it stood after event `seq`."""

@@ -1,4 +1,4 @@
-"""`python -m tests.vectors record`: plays the runs and writes `runs.json`."""
+"""`python -m tests.vectors record`: plays the runs and writes `runs.json` and `lanes.json`."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ from server.http.response import encode_record
 from tests.support.blocks import Step
 from tests.support.documents import ASKING, Json, caller, document, value
 from tests.support.runs import ended, engine_on, settled, until_event
+from tests.vectors import lanes
 from tests.vectors.leaving import Leaving
 from tests.vectors.streams import FILE, expected
 
@@ -342,3 +343,4 @@ if __name__ == "__main__":
     if sys.argv[1:] != ["record"]:
         sys.exit(__doc__)
     asyncio.run(record())
+    lanes.FILE.write_bytes(orjson.dumps(asyncio.run(lanes.record()), option=orjson.OPT_INDENT_2) + b"\n")

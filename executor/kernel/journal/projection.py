@@ -17,7 +17,7 @@ from typing import Any, Final, Literal
 import orjson
 from msgspec import Struct, field
 
-from executor.kernel.core.events import LOST, TELLS_ONLY, StepEffect, StepKind
+from executor.kernel.core.events import LOST, TELLS_ONLY, StepEffect, StepKind, WaitKind
 from executor.kernel.journal.codec import data_of
 from executor.kernel.store.run_rows import Record
 from executor.kernel.values import variables as paths
@@ -27,8 +27,20 @@ StepStatus = Literal["running", "waiting", "succeeded", "failed", "lost", "cance
 OF_STEPS = frozenset({"step.started", "step.finished", "step.lost"})
 
 
+class StepWait(Struct, gc=False, omit_defaults=True):
+    """The wait that a step is, or by which a person is asked whether a lost one was done. `id`: only while it is
+    open."""
+
+    kind: WaitKind
+    id: str | None = None
+    title: str = ""
+    due_ms: int | None = None
+    child: str | None = None
+
+
 class StepState(Struct, gc=False):
-    """Step `n`, as it was when it last began, for the `times`th time. lost: nothing is known of its end."""
+    """Step `n`, as it was when it last began, for the `times`th time. lost: nothing is known of its end. `line`,
+    `task`, `above`, `group` and `shown` are those of `step.started`."""
 
     n: int
     kind: StepKind
@@ -47,6 +59,12 @@ class StepState(Struct, gc=False):
     prices: str = ""
     error: dict[str, Any] | None = None
     from_run: str | None = None
+    line: int = 0
+    task: int = 0
+    above: int = 0
+    group: str = ""
+    shown: Any = None
+    wait: StepWait | None = None
 
     @property
     def output_seq(self) -> int | None:
@@ -69,7 +87,8 @@ class NodeSteps(Struct):
                 self.waits_in.pop(n, None)  # a wait for what became of it is over
                 self.by_n[n] = StepState(
                     n, data["kind"], data["name"], data["input_hash"], data["effect"], attempt, seq, at_ms,
-                    times=1 if before is None else before.times + 1,
+                    times=1 if before is None else before.times + 1, line=data.get("line", 0), task=data.get("task", 0),
+                    above=data.get("above", 0), group=data.get("group", ""), shown=data.get("shown"),
                 )  # fmt: skip
             case "step.finished" if (step := self.by_n.get(n)) is not None:
                 step.error = data.get("error")
@@ -78,6 +97,7 @@ class NodeSteps(Struct):
                 step.finished_seq, step.finished_at_ms = seq, at_ms
                 step.usage, step.cost = data.get("usage", {}), data.get("cost")
                 step.prices, step.from_run = data.get("prices", ""), data.get("from_run")
+                _close(step)
                 return self._wait_over(n)
             case "step.lost" if (step := self.by_n.get(n)) is not None:
                 step.status = "lost"
@@ -100,27 +120,36 @@ class NodeSteps(Struct):
         unpriced = sum(bool(step.usage) and step.cost is None for step in steps)
         return usage or None, usd_of(sum(costs)) if costs else None, unpriced
 
-    def wait_opened(self, n: int, number: int) -> None:
+    def wait_opened(self, n: int, number: int, data: Mapping[str, Any]) -> None:
         self.waits_in[n] = number
-        if n in self.by_n:
-            self.by_n[n].status = "waiting"
+        if (step := self.by_n.get(n)) is not None:
+            step.status = "waiting"
+            title, due_ms, child = data.get("title", ""), data.get("due_ms"), data.get("child")
+            step.wait = StepWait(data["kind"], data.get("wait"), title, due_ms, child)
 
     def wait_dropped(self, number: int, at_ms: int) -> None:
         for n in [n for n, other in self.waits_in.items() if other == number]:
             del self.waits_in[n]
-            if n in self.by_n:
-                self.by_n[n].status, self.by_n[n].finished_at_ms = "cancelled", at_ms
+            if (step := self.by_n.get(n)) is not None:
+                step.status, step.finished_at_ms = "cancelled", at_ms
+                _close(step)
 
     def end(self) -> None:
         for step in self.by_n.values():
             if step.status in ("running", "waiting"):
                 step.status = "cancelled"
+                _close(step)
 
     def _wait_over(self, n: int) -> bool:
         if n not in self.waits_in:
             return False
         del self.waits_in[n]
         return not self.waits_in
+
+
+def _close(step: StepState) -> None:
+    if step.wait is not None:
+        step.wait.id = None
 
 
 Status = Literal[
@@ -305,7 +334,7 @@ class NodeState(Struct, gc=False):
             case "wait.opened":
                 self.child = data.get("child", self.child)
                 if "step" in data and self.steps is not None:
-                    self.steps.wait_opened(data["step"], entry.attempt)
+                    self.steps.wait_opened(data["step"], entry.attempt, data)
                 if data["kind"] == "attention":
                     self.asked.add(entry.attempt)
                     self.lost += "step" not in data  # of a step: its attempt was lost before, and counted

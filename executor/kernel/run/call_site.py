@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from executor.kernel.handler.durable import group
 
+LANE_RUNS: Final = "run_idle"  # the method of the lane in which its tasks run
 ORIGIN_DEPTH: Final = 2  # frames: that of the public function that makes a coroutine, and that of the code
 
 
@@ -47,11 +48,13 @@ def site_of(file: str) -> CallSite:
 
 
 def _on_stack(file: str) -> int:
-    """Return the line of the innermost frame in `file`, or 0."""
+    """Return the line of the innermost frame in `file`, or 0. The program around the lane may lie in the same file."""
     frame: FrameType | None = sys._getframe(2)
-    while frame is not None and frame.f_code.co_filename != file:
+    while frame is not None and (code := frame.f_code).co_name != LANE_RUNS:
+        if code.co_filename == file:
+            return frame.f_lineno
         frame = frame.f_back
-    return 0 if frame is None else frame.f_lineno
+    return 0
 
 
 def _origin(task: LaneTask, file: str) -> int:

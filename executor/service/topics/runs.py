@@ -38,8 +38,10 @@ from executor.service.topics.usage import usage_view
 from executor.service.topics.waits import Waits
 from executor.service.topics.workflows import Workflows
 from executor.service.views import ChildView, NodeDetail, ParentView, RunDocument, RunGraph, RunView, Submitted, view_of
+from executor.service.views import lane as lane_view
 from executor.service.views import node as node_view
 from executor.service.views import run as run_view
+from executor.service.views.lane import Lane
 
 # The interval at which a waiter checks if another process has ended the run that it executes.
 WAIT_POLL_S = 1.0
@@ -273,6 +275,12 @@ class Runs(Topic):
     async def document(self, run: str) -> RunDocument:
         async with existing_run(self._store, run) as row:
             return await run_view.document(self._store, row, self._parts.services.names, self._parts.registry)
+
+    async def lane(self, run: str, after: int = 0, before: int | None = None) -> Lane:
+        """Return the newest calls of a durable function: those that events after `after` are about, and that began
+        before event `before`. Raises NotFound: no_lane."""
+        async with existing_run(self._store, run) as row:
+            return await lane_view.build(self._store, await load_plan(self._store, row.plan_hash), row, after, before)
 
     async def node(self, run: str, key: str, attempt: int | None = None, seq: int | None = None) -> NodeDetail:
         """Return one node key at an attempt (by default the last), after event `seq` (by default now). Raises

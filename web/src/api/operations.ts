@@ -53,6 +53,7 @@ import type {
   KeepRequest,
   KeptRuns,
   KeptView,
+  Lane,
   ListenRequest,
   Loom,
   Me,
@@ -459,6 +460,13 @@ export interface Operations {
     query: { seq?: number }
     body: undefined
     answer: RunState
+  }
+  /** The calls of a durable function. */
+  'GET /api/runs/{id}/lane': {
+    path: { id: string }
+    query: { after?: number; before?: number }
+    body: undefined
+    answer: Lane
   }
   /** Compare two runs. */
   'GET /api/runs/{id}/diff/{other}': {

@@ -807,6 +807,55 @@ export interface KnownProvider {
   who: string
 }
 
+/** The calls that a durable function has made up to event `seq`. `code`: the hash of its code. `left_off`: how many
+ * calls began before these; the event at which the first of these began is the `before` of the page with them. */
+export interface Lane {
+  run: string
+  seq: number
+  function: string
+  code: string | null
+  tasks: LaneTask[]
+  items: LaneItem[]
+  left_off: number
+}
+
+/** A call of a durable function. `phase`: the block that made it: `body`, or `undo` after a cancel. */
+export interface LaneItem {
+  n: number
+  kind: 'model' | 'step' | 'tool' | 'wait'
+  name: string
+  input_hash: string
+  effect: 'none' | 'read' | 'write'
+  attempt: number
+  started_seq: number
+  started_at_ms: number
+  status: 'cancelled' | 'failed' | 'lost' | 'running' | 'succeeded' | 'waiting'
+  times?: number
+  finished_seq?: number | null
+  finished_at_ms?: number | null
+  usage?: Record<string, number>
+  cost?: number | null
+  prices?: string
+  error?: { code: string; message: string; retryable?: boolean; block?: string | null; hint?: string; traceback?: string; [other: string]: unknown } | null
+  from_run?: string | null
+  line?: number
+  task?: number
+  above?: number
+  group?: string
+  shown?: Json
+  wait?: StepWait | null
+  phase?: string
+}
+
+/** A task of the function, which the task `above` began: its calls are between these events. `until_seq` is null as
+ * long as one of them is open. */
+export interface LaneTask {
+  task: number
+  above: number
+  from_seq: number
+  until_seq: number | null
+}
+
 /** The run of a workflow that was created last. */
 export interface LastRun {
   id: string
@@ -1818,6 +1867,22 @@ export interface StepView {
   prices?: string
   error?: { code: string; message: string; retryable?: boolean; block?: string | null; hint?: string; traceback?: string; [other: string]: unknown } | null
   from_run?: string | null
+  line?: number
+  task?: number
+  above?: number
+  group?: string
+  shown?: Json
+  wait?: StepWait | null
+}
+
+/** The wait that a step is, or by which a person is asked whether a lost one was done. `id`: only while it is
+ * open. */
+export interface StepWait {
+  kind: 'approval' | 'attention' | 'child' | 'form' | 'signal' | 'timer' | 'webhook'
+  id?: string | null
+  title?: string
+  due_ms?: number | null
+  child?: string | null
 }
 
 /** PUT /api/workflows/{name}/title. An empty text shows its name again. */

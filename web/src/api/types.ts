@@ -39,7 +39,19 @@ export interface Block {
   description?: string
   /** The value that replaces its output in runs of the draft. */
   pin?: { output: Json; route?: string | null }
+  /** Of a durable function: its code, and the calls in it as `[line, kind, name]`. */
+  source?: Listing
   [other: string]: unknown
+}
+
+/** `first_line`: of the text; `line`, `end_line`: of the function. */
+export interface Listing {
+  file: string
+  text: string
+  first_line: number
+  line: number
+  end_line: number
+  calls: [number, 'step' | 'wait' | 'call', string][]
 }
 
 /** Without a handle it is `out`. */
@@ -260,6 +272,12 @@ export interface EventData {
   step?: number
   effect?: 'none' | 'read' | 'write'
   input_hash?: string
+  /** Of a step of a durable function: where its code makes the call, and the input. */
+  line?: number
+  task?: number
+  above?: number
+  group?: string
+  shown?: Json
   usage?: Record<string, number>
   cost?: number | null
   prices?: string

@@ -189,7 +189,13 @@ function apply(view: Draft, event: WireEvent): void {
         wait,
         waits: [...node.waits, wait],
         dueAt: wait.dueAt,
-        steps: stepWaits(node.steps, data.step),
+        steps: stepWaits(node.steps, data.step, {
+          kind: wait.kind,
+          id: data.wait ?? null,
+          title: wait.title,
+          dueAt: wait.dueAt,
+          child: wait.child ?? null,
+        }),
         // That of a step: its attempt was lost before, and counted.
         lost: node.lost + (wait.kind === 'attention' && data.step === undefined ? 1 : 0),
       })

@@ -2,7 +2,16 @@
 // words for this are in `executor/kernel/journal/projection.py`.
 
 import type { Json } from '../api/schemas'
-import type { ErrorInfo, WireEvent } from '../api/types'
+import type { ErrorInfo, WaitKind, WireEvent } from '../api/types'
+
+/** The wait that a step is, or by which a person is asked whether a lost one was done. `id`: only while it is open. */
+export interface StepWait {
+  kind: WaitKind
+  id: string | null
+  title: string
+  dueAt: number | null
+  child: string | null
+}
 
 export type StepKind = 'model' | 'tool' | 'step' | 'wait'
 export type StepStatus = 'running' | 'waiting' | 'succeeded' | 'failed' | 'lost' | 'cancelled'
@@ -31,13 +40,21 @@ export interface StepState {
   /** In US dollars. */
   cost: number | null
   error: ErrorInfo | null
+  /** Of a durable function: the line of its file, the task that made the call and the one above, the group, the input. */
+  line: number
+  task: number
+  above: number
+  group: string
+  shown?: Json
+  wait: StepWait | null
 }
 
 /** The steps of a node after an event of one of them. */
 export function stepsAfter(steps: readonly StepState[], event: WireEvent): readonly StepState[] {
   const { data } = event
   const n = data.n ?? 0
-  const before = steps.find((step) => step.n === n)
+  const at = placeOfStep(steps, n)
+  const before = steps[at]?.n === n ? steps[at] : undefined
   if (event.type === 'step.started') {
     const step: StepState = {
       n,
@@ -56,8 +73,14 @@ export function stepsAfter(steps: readonly StepState[], event: WireEvent): reado
       usage: {},
       cost: null,
       error: null,
+      line: data.line ?? 0,
+      task: data.task ?? 0,
+      above: data.above ?? 0,
+      group: data.group ?? '',
+      ...(data.shown === undefined ? {} : { shown: data.shown }),
+      wait: null,
     }
-    return before ? steps.map((each) => (each === before ? step : each)) : [...steps, step].sort((a, b) => a.n - b.n)
+    return before ? steps.with(at, step) : steps.toSpliced(at, 0, step)
   }
   if (!before) return steps
   const { output, size, truncated, blob } = data
@@ -72,24 +95,49 @@ export function stepsAfter(steps: readonly StepState[], event: WireEvent): reado
           usage: data.usage ?? {},
           cost: data.cost ?? null,
           error: data.error ?? null,
+          wait: closed(before),
           ...(truncated || blob ? (size === undefined ? {} : { size }) : output === undefined ? {} : { output }),
         }
-  return steps.map((each) => (each === before ? { ...each, ...change } : each))
+  return steps.with(at, { ...before, ...change })
 }
 
-export function stepWaits(steps: readonly StepState[], n: number | undefined): readonly StepState[] {
-  return n === undefined ? steps : steps.map((step) => (step.n === n ? { ...step, status: 'waiting' } : step))
+export function stepWaits(steps: readonly StepState[], n: number | undefined, wait: StepWait): readonly StepState[] {
+  return changed(steps, n, (step) => ({ ...step, status: 'waiting', wait }))
 }
+
+function changed(
+  steps: readonly StepState[],
+  n: number | undefined,
+  change: (step: StepState) => StepState,
+): readonly StepState[] {
+  const at = n === undefined ? -1 : placeOfStep(steps, n)
+  return steps[at]?.n === n && n !== undefined ? steps.with(at, change(steps[at]!)) : steps
+}
+
+/** Where step `n` is, or belongs: they are in order, and there may be thousands. */
+function placeOfStep(steps: readonly StepState[], n: number): number {
+  let [from, to] = [0, steps.length]
+  while (from < to) {
+    const middle = (from + to) >> 1
+    if (steps[middle]!.n < n) from = middle + 1
+    else to = middle
+  }
+  return from
+}
+
+const closed = ({ wait }: StepState): StepWait | null => wait && { ...wait, id: null }
 
 /** The wait that this step is was not needed any more. */
 export function stepDropped(steps: readonly StepState[], n: number | undefined, at: number): readonly StepState[] {
-  return steps.map((step) => (step.n === n ? { ...step, status: 'cancelled', endedAt: at } : step))
+  return changed(steps, n, (step) => ({ ...step, status: 'cancelled', endedAt: at, wait: closed(step) }))
 }
 
 /** The run has ended: what has no end of its own was cancelled with it. */
 export function stepsEnded(steps: readonly StepState[]): readonly StepState[] {
   const open = (step: StepState): boolean => step.status === 'running' || step.status === 'waiting'
-  return steps.some(open) ? steps.map((step) => (open(step) ? { ...step, status: 'cancelled' } : step)) : steps
+  return steps.some(open)
+    ? steps.map((step) => (open(step) ? { ...step, status: 'cancelled', wait: closed(step) } : step))
+    : steps
 }
 
 /** What all of them used and cost, in words: "1,203 input tokens, 80 output tokens, $0.0123". Of a model without a price:

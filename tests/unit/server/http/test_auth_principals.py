@@ -67,6 +67,7 @@ LEAST_ROLE = {
     "DELETE /api/runs/{id}": "editor",
     "GET /api/runs/{id}/document": "viewer",
     "GET /api/runs/{id}/graph": "viewer",
+    "GET /api/runs/{id}/lane": "viewer",
     "GET /api/runs/{id}/why": "viewer",
     "POST /api/runs/{id}/cancel": "editor",
     "POST /api/runs/{id}/signals/{name}": "editor",
