@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from server.client.call import Call
 from server.client.errors import ClientError, RunFailed
+from server.client.history_calls import HistoryCalls
 from server.client.run_calls import RunCalls
 from server.client.server_calls import ServerCalls
 from server.reach import DEFAULT_URL, SettingsError, find, is_address, is_token, server_url
@@ -21,7 +22,7 @@ AGAIN_FIRST_S, AGAIN_MAX_S = 0.5, 10.0
 ENDED = frozenset({"succeeded", "failed", "cancelled"})
 
 
-class Api(RunCalls, ServerCalls):
+class Api(RunCalls, HistoryCalls, ServerCalls):
     """The calls of docs/reference/http-api.md. Answers are its JSON as dicts, whose types are in
     `server.client.answers`."""
 
