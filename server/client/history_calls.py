@@ -1,4 +1,4 @@
-"""What is recorded of runs, as methods of both clients: events, states, nodes, lanes, comparisons, kept runs."""
+"""The journals of runs, as methods of both clients: events, states, nodes, lanes, comparisons, kept runs."""
 
 from __future__ import annotations
 

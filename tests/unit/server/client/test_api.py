@@ -76,7 +76,7 @@ CALLS = list(described())
 def test_every_route_has_a_method_and_every_method_a_route() -> None:
     made = {(one.method, one.path) for _, one in CALLS} | set(STREAMED)
     assert made - set(ROUTES) == set()
-    assert set(ROUTES) - made == set(LEFT_OUT), "a route without a method: describe it in server/client/run_calls.py or another *_calls.py"
+    assert set(ROUTES) - made == set(LEFT_OUT), "a route without a method: describe it in server/client/*_calls.py"
 
 
 @pytest.mark.parametrize(("name", "one"), CALLS, ids=[f"{name}-{one.path}" for name, one in CALLS])
