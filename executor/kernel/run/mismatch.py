@@ -44,7 +44,7 @@ class Mismatch(BlockError):
         name, call = PurePath(file).name, self.call
         if call is not None:
             at = f"{name}:{call.site.line}: " if call.site.line else ""
-            now = _shown(call.kind, call.name, call.shown)
+            now = call_text(call)
             text = f"{at}call {self.n} is {now} now, and was {was} when this run first came here"
         else:
             line = data.get("line")
@@ -101,6 +101,10 @@ def _missing(n: int, known: Mapping[int, Step]) -> Mismatch:
     was = known[n]
     message = f"call {n} was {was.kind} {was.name!r} when the code first came to it, and is not made now"
     return Mismatch(message, n, was)
+
+
+def call_text(call: Call) -> str:
+    return _shown(call.kind, call.name, call.shown)
 
 
 def _shown(kind: str, name: str, input: Any) -> str:

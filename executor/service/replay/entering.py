@@ -1,0 +1,177 @@
+"""Enters a durable function with the steps of a journal: it makes its calls again, and nothing begins.
+
+The driver is that of every run. Where the journal has no more arrivals, it would begin what the code has called; here
+it stops instead, with the code as it stands there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from copy import copy
+from typing import Any, Literal, cast
+
+from msgspec import Struct
+
+from compiler.compile import compile_document
+from compiler.keys import NodeKey
+from compiler.plan import Plan
+from compiler.tracing.durable import BODY, Durable
+from executor.blocks.types.durable import DurableBlock, durable_blocks
+from executor.blocks.types.registry import Registry
+from executor.errors import BadRequest
+from executor.kernel.core.evolve import evolve
+from executor.kernel.core.state import State, Step
+from executor.kernel.handler.base import Access, Context, Leaving
+from executor.kernel.journal.codec import Codec, data_of
+from executor.kernel.process.clock import SystemClock
+from executor.kernel.process.timers import Timers
+from executor.kernel.run.border import Border
+from executor.kernel.run.durable import Driver, Entry
+from executor.kernel.run.mismatch import Mismatch
+from executor.kernel.run.recorded import Recorded
+from executor.kernel.run.step_work import Call, StepJournal, StepWork
+from executor.kernel.store.topics.store import Store
+from executor.kernel.values.redact import Redactor
+from executor.service.replay.journals import Journal
+
+
+class JournalEnds(BaseException):
+    """The code has made all calls of the journal, and waits, or makes others."""
+
+
+class Entered(Struct):
+    """The end of an entry. `open`: it waits where the journal ends, and `calls` are those that the journal does not
+    have. `parted`: it makes other calls than the journal; `error` is the Mismatch."""
+
+    end: Literal["returned", "raised", "open", "parted"]
+    value: Any = None
+    error: BaseException | None = None
+    calls: tuple[Call, ...] = ()
+
+
+class Replay(Driver):
+    """`stopped` is called where the entry stops while the code still stands there: in the lane at a call that is not
+    that of the journal, and outside of it where the journal ends. `tasks`: those that made the calls, by number."""
+
+    def __init__(self, entry: Entry, run: str, journal: Journal, stopped: Callable[[Replay], object]) -> None:
+        loop = asyncio.get_running_loop()
+        steps = StepJournal(
+            cast(Store, journal), run, _ignore, _ignore, lambda: None, _at_once, loop
+        )  # which reads only what `Journals` has
+        work = StepWork(entry.attempt, steps, cast(Border, _Border()), lambda: self.now_ms)
+        clock = SystemClock()
+        super().__init__(entry, steps, work, clock, Timers(clock))
+        self.tasks: dict[int, asyncio.Task[Any]] = {}
+        self.calls: dict[int, Call] = {}
+        self.known = entry.known
+        self._stopped = stopped
+
+    def _call(self, *args: Any, **options: Any) -> Call:
+        try:
+            call = super()._call(*args, **options)
+        except Leaving:
+            if self.refused is not None:
+                self._stopped(self)
+            raise
+        task = asyncio.current_task()
+        if task is not None:
+            self.tasks[call.n], self.calls[call.n] = task, call
+        return call
+
+    def _begin(self) -> None:
+        self._stopped(self)
+        raise JournalEnds
+
+
+class _Border:
+    """Secrets were removed from what is in a journal."""
+
+    redactor = Redactor(())
+
+
+class _Attempt:
+    """The attempt, as far as the code of a durable function asks."""
+
+    def __init__(self, journal: Journal, calls: Replay, number: int) -> None:
+        self.run_id = journal.run
+        self.workflow = journal.workflow
+        self.key_text = BODY
+        self.number = number
+        self.idempotency_key = f"{journal.run}:{BODY}"
+        self._calls = calls
+
+    async def durable_calls(self) -> Replay:
+        return self._calls
+
+    def clock(self) -> int:
+        return self._calls.now_ms
+
+
+async def enter(
+    durable: Durable[..., Any],
+    journal: Journal,
+    to: int | None = None,
+    stopped: Callable[[Replay], object] = lambda replay: None,
+) -> Entered:
+    """Enter the function with what the journal has, up to event `to`. Raises BadRequest, CorruptJournal."""
+    entry = _entry(durable, journal, to)
+    replay = Replay(entry, journal.run, journal, stopped)
+    ctx = Context(
+        cast(Access, _Attempt(journal, replay, entry.attempt)),
+        {"function": durable.called, "arguments": journal.arguments},
+        None,
+        {},
+        entry.started_ms,
+    )
+    try:
+        done = await DurableBlock({durable.called: durable}).run(ctx)
+    except (JournalEnds, Leaving):
+        new = tuple(call for n, call in sorted(replay.calls.items()) if n not in entry.known)
+        return Entered("open", calls=new)
+    except Exception as error:
+        parted = next((one for one in (error, error.__cause__) if isinstance(one, Mismatch)), None)
+        return Entered("raised", error=error) if parted is None else Entered("parted", error=parted)
+    return Entered("returned", done.output)
+
+
+def plan_of(durable: Durable[..., Any]) -> Plan:
+    compiled = compile_document(durable.document(), Registry.load(durable_blocks([durable])))
+    assert compiled.plan is not None, compiled.diagnostics
+    return compiled.plan
+
+
+def _entry(durable: Durable[..., Any], journal: Journal, to: int | None) -> Entry:
+    plan = plan_of(durable)
+    number = plan.node_index(BODY)
+    assert number is not None
+    key: NodeKey = ((), number)
+    codec, state = Codec(plan), State.new(plan)
+    known: dict[int, Step] = {}
+    waits: frozenset[int] = frozenset()
+    attempt, upto = 0, 0
+    for record in journal.records:
+        if to is not None and record.seq > to:
+            break
+        evolve(plan, state, codec.to_event(record))
+        if (tries := state.tries.get(key)) is not None:  # of a node that has ended there are none
+            known = {n: copy(step) for n, step in tries.by_n.items()}
+            open_ = {wait.step for wait in state.waits.get(key, {}).values() if wait.step is not None}
+            waits = frozenset(open_ | {n for n, step in known.items() if step.arrives_seq < 0})
+        if record.node == BODY:
+            attempt = max(attempt, record.attempt)
+        upto = record.seq
+    if not attempt:
+        raise BadRequest(f"run {journal.run} has not begun the durable function{'' if to is None else ' there'}")
+    first = journal.records[0]
+    run = data_of(first).get("run", journal.run)
+    recorded = Recorded(journal, journal.run, BODY, upto)
+    return Entry(BODY, attempt, f"{run}:{BODY}", first.at_ms, known, waits, recorded)
+
+
+def _ignore(*given: object) -> None:
+    """Nothing is recorded."""
+
+
+async def _at_once() -> None:
+    """The start of the attempt is in the journal."""
