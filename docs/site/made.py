@@ -10,7 +10,7 @@ import click
 
 from compiler.catalog import BlockSpec
 from compiler.diagnostics import CODES
-from docs.site.python_names import names
+from docs.site import python_names
 from executor import errors
 from executor.blocks.types.registry import Registry
 from executor.errors import WeftError
@@ -26,9 +26,9 @@ FOLDER = "reference/made"
 
 def pages() -> dict[str, str]:
     """Texts by the path of their page in the site."""
-    made = {"blocks": blocks(), "codes": codes(), "routes": routes(), "commands": commands(), "python": names()}
-    made["settings"] = settings()
-    return {f"{FOLDER}/{name}.md": "\n".join(lines) + "\n" for name, lines in made.items()}
+    made = {"blocks": blocks(), "codes": codes(), "routes": routes(), "commands": commands(), "settings": settings()}
+    texts = {name: "\n".join(lines) + "\n" for name, lines in made.items()} | python_names.pages()
+    return {f"{FOLDER}/{name}.md": text for name, text in texts.items()}
 
 
 def settings() -> Iterator[str]:

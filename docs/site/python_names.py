@@ -1,74 +1,301 @@
-"""The page of the public names of `weft`: signatures and docstrings as they are in the code."""
+"""The pages of the public names of `weft`, by use: what griffe reads in the code, without running it."""
 
 from __future__ import annotations
 
-import inspect
 import re
-from collections.abc import Iterator
-from types import ModuleType
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator
+from functools import cache
+from html import escape
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import griffe
 
 import weft
+from docs.site.python_signature import bare, signature
+from docs.site.python_text import Docstring, first, spanned
+from weft import testing
 
-_ADDRESS = re.compile(r" at 0x[0-9a-f]+")
-_CALL = re.compile(r"-> Call\[(.*)\]$")  # methods of clients describe a call, and return its answer
-_QUOTED = re.compile(r"""(: |-> )(["'])(.*?)\2(?=,| =|\)|$)""")  # annotations are texts in modules that postpone them
-
-
-def names() -> Iterator[str]:
-    yield "# Names of `weft`\n"
-    yield "What `import weft` offers, with the texts of the code.\n"
-    for name in weft.__all__:
-        value = getattr(weft, name)
-        yield f"## {name}\n"
-        yield from (_module(value) if isinstance(value, ModuleType) else _one(f"weft.{name}", value))
+ROOT: Final = Path(__file__).parents[2]
+SOURCE_LINES_MAX: Final = 60
 
 
-def _module(module: ModuleType) -> Iterator[str]:
-    yield from _text(module)
-    for name in getattr(module, "__all__", ()):
-        yield f"### {name}\n"
-        yield from _one(f"{module.__name__}.{name}", getattr(module, name))
+class Group(NamedTuple):
+    """Names that are used together. `places` are beginnings of the modules that define them."""
+
+    title: str
+    about: str
+    places: tuple[str, ...]
+
+    @property
+    def page(self) -> str:
+        return "python-" + self.title.lower().replace(" ", "-")
 
 
-def _one(name: str, value: Any) -> Iterator[str]:
-    if inspect.isclass(value) or callable(value):
-        yield f"```python\n{'class ' if inspect.isclass(value) else ''}{name}{_signature(value)}\n```\n"
-    yield from _text(value)
-    if inspect.isclass(value) and not issubclass(value, BaseException):
-        for method, function in inspect.getmembers(value, inspect.isroutine):
-            if not method.startswith("_") and inspect.getdoc(function) and _own(value, method):
-                yield f"- `{method}{_signature(function)}`: {_first(function)}"
+# The first one that fits has the name.
+GROUPS: Final = (
+    Group("Errors", "What is raised, by the engine, by blocks and by workflows that are no document.",
+          ("executor.errors", "compiler.builder.errors")),
+    Group("Own blocks", "Block types of your own, and what a running one has.",
+          ("executor.blocks.types", "executor.kernel.handler", "compiler.signature")),
+    Group("Testing", "Real engines on a clock that is set by hand, scripted blocks, and crashes at every commit.",
+          ("weft.testing",)),
+    Group("Client", "A server as an object: blocking, and for asyncio. The wheel `weft-client` has these alone.",
+          ("server.client",)),
+    Group("Engine", "An engine in your program.", ("executor.open",)),
+    Group("Durable functions", "Ordinary Python whose runs survive a crash. Drawn workflows share steps and calls.",
+          ("compiler.tracing.durable", "compiler.tracing.steps", "compiler.tracing.calls", "executor")),
+    Group("Drawn workflows", "Functions that are called once, to become a document of blocks.", ("compiler.tracing",)),
+    Group("Builder", "Documents as objects: workflows, containers and every block type.", ("compiler",)),
+)  # fmt: skip
+# In the order in which one learns them.
+ORDER: Final = (
+    "Durable functions", "Drawn workflows", "Engine", "Client", "Testing", "Own blocks", "Builder", "Errors",
+)  # fmt: skip
+# Public for the parts of weft that call them.
+INTERNAL: Final = frozenset({"build", "inner", "block", "open", "run_typed", "make"})
+TOPIC: Final = re.compile(r"`(?:engine)?\.(\w+)`")
+
+
+class Name(NamedTuple):
+    name: str  # as it is imported: `weft.open`, `weft.testing.engine`
+    found: griffe.Object
+
+    @property
+    def anchor(self) -> str:
+        return self.name.removeprefix("weft.")
+
+
+def group_of(place: str) -> Group:
+    """Return the group of a name that the module `place` defines."""
+    return next(group for group in GROUPS if place.startswith(group.places))
+
+
+@cache
+def public() -> dict[str, list[Name]]:
+    """Return the names by the title of their group, in the order of `weft.__all__`."""
+    loader = griffe.GriffeLoader(search_paths=[str(ROOT)])
+    for package in ("compiler", "executor", "server", "weft"):
+        loader.load(package)
+    loader.resolve_aliases(implicit=True, external=False)
+    found: dict[str, list[Name]] = {title: [] for title in ORDER}
+    for place, names in vars(weft)["_PLACES"].items():
+        module, _, inside = place.partition(":")
+        for name in names.split():
+            value = loader.modules_collection[f"{module}.{inside or name}"]
+            found[group_of(module).title].append(Name(f"weft.{name}", _real(value)))
+    for name in testing.__all__:
+        value = loader.modules_collection[f"weft.testing.{name}"]
+        found["Testing"].append(Name(f"weft.testing.{name}", _real(value)))
+    return found
+
+
+def _real(value: griffe.Object | griffe.Alias) -> griffe.Object:
+    return value.final_target if isinstance(value, griffe.Alias) else value
+
+
+@cache
+def _links() -> dict[str, str]:
+    """Return the addresses of the names, as they are and without `weft.`; of words alone only those with a capital."""
+    links = {}
+    for title, names in public().items():
+        page = next(group.page for group in GROUPS if group.title == title)
+        for each in names:
+            links[each.name] = f"{page}.html#{each.anchor}"
+            short = each.name.rpartition(".")[2]
+            if short[0].isupper() or each.name.startswith("weft.testing."):
+                links.setdefault(each.name.removeprefix("weft."), links[each.name])
+    return links
+
+
+def pages() -> dict[str, str]:
+    """Return the texts by the name of the page: an index, and a page for each group."""
+    made = {"python": "\n".join(_index()) + "\n"}
+    for group in GROUPS:
+        made[group.page] = "\n".join(_page(group)) + "\n"
+    return made
+
+
+def _index() -> Iterator[str]:
+    yield f"# Names of weft\n\nWhat `import weft` {weft.__version__} offers, by use.\n"
+    yield "[Stability](../stability.md) has what may change.\n"
+    for title in ORDER:
+        group = next(each for each in GROUPS if each.title == title)
+        yield f"## [{title}]({group.page}.md)\n\n{group.about}\n\n| | |\n|---|---|"
+        for each in public()[title]:
+            yield f"| [`{each.name}`]({group.page}.md#{each.anchor}) | {_cell(first(each.found), each)} |"
         yield ""
 
 
-def _own(cls: type, method: str) -> bool:
-    """Whether a class of weft has it, and not one of a library."""
-    owner = next((base for base in cls.__mro__ if method in vars(base)), cls)
-    return owner.__module__.partition(".")[0] in ("compiler", "executor", "server", "weft")
+def _page(group: Group) -> Iterator[str]:
+    yield f"# {group.title}\n\n{group.about} [All names](python.md)\n"
+    for each in public()[group.title]:
+        yield f"## {each.name} {{ #{each.anchor} }}\n"
+        yield from _class(each) if isinstance(each.found, griffe.Class) else _function(each, each.name)
 
 
-def _signature(value: Any) -> str:
-    try:
-        text = str(inspect.signature(value))
-    except (TypeError, ValueError):
-        return "(…)"
-    text = _QUOTED.sub(r"\1\3", _ADDRESS.sub("", text)).replace("(self, ", "(").replace("(self)", "()")
-    text = _CALL.sub(r"-> \1", text)
-    if inspect.isclass(value):
-        text = text.removesuffix(" -> None")
-    return text if len(text) < 400 else "(…)"
+def _function(each: Name, called: str) -> Iterator[str]:
+    if isinstance(each.found, griffe.Function):
+        yield signature(each.found, called)
+    yield from _described(each)
+    yield from _source(each.found)
 
 
-def _text(value: Any) -> Iterator[str]:
-    text = inspect.getdoc(value)
-    if text:
-        yield f"```text\n{text}\n```\n" if "  " in text else f"{_plain(text)}\n"
+def _class(each: Name) -> Iterator[str]:
+    made = each.found
+    assert isinstance(made, griffe.Class)
+    is_error = any(
+        "Error" in str(base) or str(base) in ("Exception", "BaseException", "Conflict") for base in made.bases
+    )
+    start = made.all_members.get("__init__")
+    is_given = made.docstring is not None and "Made by" in made.docstring.value
+    if not is_error and not is_given and start is not None and isinstance(real := _real(start), griffe.Function):
+        yield signature(real, f"class {each.name}", drop_self=True)
+    bases = [_linked(str(base)) for base in made.bases if str(base).rpartition(".")[2] in _links()]
+    if bases:
+        yield f"A {', '.join(bases)}.\n"
+    yield from _described(each)
+    yield from _fields(each, made)
+    yield from _source(made)
+    if not is_error:
+        yield from _methods(each, made)
 
 
-def _first(value: Any) -> str:
-    return _plain((inspect.getdoc(value) or "").partition("\n\n")[0].replace("\n", " "))
+def _fields(each: Name, made: griffe.Class) -> Iterator[str]:
+    start = made.members.get("__init__")
+    inside = range(start.lineno or 0, (start.endlineno or 0) + 1) if start is not None else range(0)
+    fields = [
+        (name, value, value.annotation)
+        for name, value in made.members.items()
+        if isinstance(value, griffe.Attribute) and value.annotation is not None and value.lineno not in inside
+        and not name.startswith("_") and "ClassVar" not in str(value.annotation) and "property" not in value.labels
+    ]  # fmt: skip
+    if fields:
+        yield "| field | type | default |\n|---|---|---|"
+        for name, value, annotation in fields:
+            default = "" if value.value is None else f"`{bare(str(value.value))}`"
+            yield f"| `{name}` | {_typed(annotation)} | {default} |"
+        yield ""
 
 
-def _plain(text: str) -> str:
-    return text.replace("<", "&lt;")
+def _methods(each: Name, made: griffe.Class) -> Iterator[str]:
+    """Those with a text: of the class and of what it is made of, but for what another public class has."""
+    if each.name == "weft.AsyncClient":
+        yield f"It also has the methods of {_linked('Client')}; each is awaited.\n"
+        members: Iterable[tuple[str, griffe.Object | griffe.Alias]] = made.members.items()
+    elif each.name == "weft.Engine":
+        yield from _topics(each, made)
+        return
+    else:
+        members = made.all_members.items()
+    for name, value in members:
+        real = _real(value)
+        if isinstance(real, griffe.Function) and not name.startswith("_") and name not in INTERNAL and real.docstring:
+            yield from _method(each, real, name)
+
+
+def _method(each: Name, function: griffe.Function, called: str, anchor: str = "") -> Iterator[str]:
+    yield f"### {called} {{ #{each.anchor}.{anchor or called} }}\n"
+    yield signature(function, called, drop_self=True)
+    yield from _described(Name(f"{each.name}.{called}", function))
+    yield from _source(function)
+
+
+def _topics(each: Name, made: griffe.Class) -> Iterator[str]:
+    """The topics of the engine that its text names, each with the methods of its class; shortcuts first."""
+    start = made.members["__init__"]
+    lines = "\n".join(start.source.splitlines()) if isinstance(start, griffe.Function) else ""
+    made_of = dict(re.findall(r"self\.(\w+) = (\w+)\(", lines))
+    shown = TOPIC.findall(made.docstring.value if made.docstring else "")
+
+    def methods(topic: str) -> dict[str, griffe.Function]:
+        found = _real(made.module[made_of[topic]]).members
+        return {
+            name: real
+            for name, value in found.items()
+            if isinstance(real := _real(value), griffe.Function) and real.docstring and not name.startswith("_")
+        }
+
+    for name, topic, method in re.findall(r"self\.(\w+) = (?:awaited\()?self\.(\w+)\.(\w+)\b", lines):
+        if method in methods(topic):
+            yield from _method(each, methods(topic)[method], name)
+    for topic in shown:
+        yield f"### engine.{topic} {{ #engine.{topic} }}\n"
+        for name, function in methods(topic).items():
+            yield f"**{topic}.{name}**\n"
+            yield signature(function, f"engine.{topic}.{name}", drop_self=True)
+            yield from _described(Name(f"weft.engine.{topic}.{name}", function))
+
+
+def _described(each: Name) -> Iterator[str]:
+    """The text, with the parameters that it explains as a table."""
+    if not each.found.docstring:
+        return
+    text = Docstring.read(each.found.docstring.value)
+    link = _linker(each.name)
+    yield spanned(text.before, link) + "\n"
+    if text.parameters:
+        known = {one.name: one for one in each.found.parameters} if isinstance(each.found, griffe.Function) else {}
+        if isinstance(each.found, griffe.Class) and isinstance(
+            start := each.found.all_members.get("__init__"), griffe.Function
+        ):
+            known = {one.name: one for one in start.parameters}
+        yield "| parameter | type | |\n|---|---|---|"
+        for names, about in text.parameters:
+            types = [_typed(known[name].annotation) for name in names if name in known and known[name].annotation]
+            shown = ", ".join(f"`{name}`" for name in names)
+            yield f"| {shown} | {', '.join(dict.fromkeys(types))} | {_cell(about, each)} |"
+        yield ""
+    if text.after:
+        yield spanned(text.after, link) + "\n"
+
+
+def _source(found: griffe.Object) -> Iterator[str]:
+    """Where it is, and the text of what is short."""
+    path = Path(str(found.filepath)).relative_to(ROOT)
+    where = f"{path}, line {found.lineno}"
+    lines = found.source.splitlines()
+    if len(lines) > SOURCE_LINES_MAX:
+        yield f'<p class="source">{where}</p>\n'
+    else:
+        text = escape("\n".join(lines)).replace("\n", "&#10;")  # a line feed would end the raw HTML
+        yield f'<details class="source"><summary>{where}</summary><pre><code>{text}</code></pre></details>\n'
+
+
+def _typed(annotation: str | griffe.Expr) -> str:
+    """An annotation in a cell, with links."""
+    parts = annotation.iterate() if isinstance(annotation, griffe.Expr) else [annotation]
+    text = "".join(_anchor(part) if isinstance(part, griffe.ExprName) else escape(str(part)) for part in parts)
+    return f"<code>{bare(text).replace('|', '&#124;')}</code>"
+
+
+def _anchor(part: griffe.ExprName) -> str:
+    link = _paths().get(part.canonical_path)
+    return part.name if link is None else f'<a href="{link}">{part.name}</a>'
+
+
+@cache
+def _paths() -> dict[str, str]:
+    """Return the addresses of the names by where they are defined."""
+    return {each.found.path: _links()[each.name] for names in public().values() for each in names}
+
+
+def _linked(name: str) -> str:
+    short = name.rpartition(".")[2]
+    return f"[`{short}`]({_links()[short].replace('.html', '.md')})"
+
+
+def _linker(own: str) -> Callable[[str], str | None]:
+    def link(code: str) -> str | None:
+        target = _links().get(code.removesuffix("()").removeprefix("@").partition("(")[0])
+        return (
+            None
+            if target is None or own.startswith(f"weft.{code.removeprefix('weft.')}")
+            else target.replace(".html", ".md")
+        )
+
+    return link
+
+
+def _cell(text: str, each: Name) -> str:
+    return spanned(text, _linker(each.name)).replace("|", "\\|").replace("\n", " ")

@@ -25,7 +25,7 @@ import httpx
 import pytest
 
 import hatch_build
-from tests.support.environments import INSTALL_S, installed, unhashed
+from tests.support.environments import INSTALL_S, PROGRAM, installed, unhashed
 from tests.support.loopback import sitecustomize as loopback
 from tests.support.server import READY, ROOT, free_port
 
@@ -224,32 +224,6 @@ def test_the_tutorial_in_python_with_the_wheel_alone(newcomer: Newcomer) -> None
 
 
 SMALL_MB = 60  # with bytecode; without pip, which is 25 MB
-SMALL = """
-import asyncio
-
-import weft
-
-@weft.step
-def charge(amount: float) -> str:
-    return f"charged {amount:g}"
-
-@weft.durable
-async def order(amount: float) -> str:
-    await weft.sleep(seconds=0.01)
-    return await charge(amount)
-
-@weft.workflow
-def drawn(amount: float) -> str:
-    return weft.when(amount > 100, lambda: charge(amount), lambda: "small")
-
-async def main():
-    async with weft.open("runs.db", workflows=[order, drawn]) as engine:
-        for flow in (order, drawn):
-            print((await engine.run(flow, {"amount": 120})).output)
-
-if __name__ == "__main__":
-    asyncio.run(main())
-"""
 
 
 def test_a_small_installation_runs_functions_drawings_and_a_server(built: Path, tmp_path: Path) -> None:
@@ -264,7 +238,7 @@ def test_a_small_installation_runs_functions_drawings_and_a_server(built: Path, 
     home = tmp_path / "home"
     home.mkdir()
     newcomer = Newcomer(programs, home)
-    (home / "small.py").write_text(SMALL)
+    (home / "small.py").write_text(PROGRAM)
     (home / "code.json").write_text((ROOT / "examples/python-code.json").read_text())
     assert newcomer.runs("python", "small.py").splitlines() == ["charged 120"] * 2
     assert "pip install 'quickjs-rs" in newcomer.runs("weft", "validate", "code.json", code=1)

@@ -10,8 +10,8 @@ from urllib.parse import unquote
 
 import pytest
 
-import weft
 from compiler.diagnostics import CODES
+from docs.site.python_names import GROUPS, public
 from executor.blocks.types.registry import Registry
 from server.api import TABLE
 from server.cli import weft as command
@@ -95,4 +95,4 @@ def test_the_made_pages_are_complete(site: Path) -> None:
     assert all(f"{spec.method} {spec.path}" in routes for spec in TABLE if spec.documented)
     assert all(f"weft {name}" in commands for name in command.commands)
     assert all(f"<code>{name}</code>" in text("settings") for name in KNOWN)
-    assert all(f'id="{name.lower()}"' in text("python") for name in weft.__all__)
+    assert all(f'id="{each.anchor}"' in text(group.page) for group in GROUPS for each in public()[group.title])

@@ -38,6 +38,15 @@ def test_the_program_runs(tmp_path: Path) -> None:
     assert (tmp_path / "offers.db").exists()
 
 
+def test_a_program_without_asyncio(tmp_path: Path) -> None:
+    program = tmp_path / "blocking.py"
+    program.write_text(block("# blocking.py"))
+    ran = subprocess.run(
+        [sys.executable, str(program)], cwd=tmp_path, capture_output=True, text=True, check=False, timeout=100
+    )
+    assert (ran.returncode, ran.stdout) == (0, "succeeded sent 7\n"), ran.stderr
+
+
 def test_functions_are_known_to_the_command_line(tmp_path: Path) -> None:
     (tmp_path / "shop.py").write_text(block("# shop.py"))
     flow = tmp_path / "flow.json"
