@@ -17,7 +17,7 @@ from executor.blocks.http.client import GuardedClient
 from executor.blocks.llm.endpoints import Endpoints
 from executor.blocks.sandbox.sandbox import Sandbox
 from executor.blocks.services import Runners, Services
-from executor.blocks.types.python import python_blocks
+from executor.blocks.types.functions import python_blocks
 from executor.blocks.types.registry import Registry
 from executor.errors import StoreError
 from executor.kernel.handler.base import Block

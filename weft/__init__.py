@@ -23,6 +23,7 @@ _PLACES = {
     ),
     "compiler.builder.errors": "BuildError TraceError",
     "compiler.builder.step": "Block Container Edge End Graph Parallel Ref Sequence ref",
+    "compiler.builder.tools": "tool",
     "compiler.builder.workflow": "Workflow",
     "compiler.signature": "Param",
     "compiler.tracing.calls": "Answer approve continue_as_new http in_order sleep",

@@ -9,6 +9,7 @@ from compiler.builder.blocks import (
 )
 from compiler.builder.errors import (BuildError, TraceError)
 from compiler.builder.step import (Block, Container, Edge, End, Graph, Parallel, Ref, Sequence, ref)
+from compiler.builder.tools import (tool)
 from compiler.builder.workflow import (Workflow)
 from compiler.signature import (Param)
 from compiler.tracing.calls import (Answer, approve, continue_as_new, http, in_order, sleep)
@@ -46,6 +47,6 @@ __all__ = [
     "ServerUnreachable", "Set", "Signal", "Sleep", "Sql", "Start", "StepFailed", "StoreError", "Suspend",
     "TraceError", "TypedBlock", "Variables", "Webhook", "WeftError", "Workflow", "approve", "attempt", "block",
     "call", "context", "continue_as_new", "durable", "each", "first", "form", "gather", "group", "http",
-    "in_order", "now", "open", "otherwise", "random", "ref", "signal", "sleep", "step", "timeout", "until",
-    "uuid", "when", "workflow"
+    "in_order", "now", "open", "otherwise", "random", "ref", "signal", "sleep", "step", "timeout", "tool",
+    "until", "uuid", "when", "workflow"
 ]

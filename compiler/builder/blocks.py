@@ -14,6 +14,7 @@ from msgspec import UNSET, UnsetType
 
 from compiler.builder.errors import BuildError
 from compiler.builder.step import Block, Container, Options, Ref, Step, as_step
+from compiler.builder.tools import IsTool, called, entries
 
 Text: TypeAlias = str | Ref
 Number: TypeAlias = float | str | Ref
@@ -246,7 +247,8 @@ class ContinueAsNew(Block, type="continue_as_new"):
 
 
 class Agent(Block, type="agent"):
-    """A language model that answers, and calls tools to do so. `output_schema` is that of its answer."""
+    """A language model that answers, and calls tools to do so: steps, workflows, and those of documents, such as
+    `{"name": "post", "block": "connector.slack", …}`. `output_schema` is that of its answer."""
 
     def __init__(
         self,
@@ -255,7 +257,7 @@ class Agent(Block, type="agent"):
         *,
         system: Text | UnsetType = UNSET,
         messages: Any = UNSET,
-        tools: Sequence[Mapping[str, Any]] | UnsetType = UNSET,
+        tools: Sequence[Mapping[str, Any] | IsTool] | UnsetType = UNSET,
         output_schema: Mapping[str, Any] | UnsetType = UNSET,
         memory: Any = UNSET,
         max_rounds: int | UnsetType = UNSET,
@@ -263,7 +265,8 @@ class Agent(Block, type="agent"):
         budget_usd: float | UnsetType = UNSET,
         **options: Unpack[Options],
     ) -> None:
-        self._begin(locals(), options)
+        self.calls = list(called(tools))
+        self._begin({**locals(), "tools": entries(tools)}, options)
 
 
 class Note(Block, type="note"):

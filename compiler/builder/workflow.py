@@ -17,7 +17,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from compiler.builder.blocks import Start
+from compiler.builder.blocks import Agent, Start
 from compiler.builder.errors import BuildError
 from compiler.builder.step import TRIGGERS, Block, Exits, Graph, Step, as_step, edge, plain
 from compiler.builder.step import Sequence as InTurn
@@ -79,6 +79,29 @@ class Workflow:
         for field, value in self._more.items():
             made[field] = plain(value, field)
         return made
+
+    def as_tool(self) -> dict[str, Any]:
+        if self.name is None:
+            raise BuildError("A workflow that is a tool needs a name.")
+        made = {"name": re.sub(r"[^A-Za-z0-9_-]", "_", self.name), "workflow": self.name}
+        given = {"description": self._fields["description"], "arguments": self._fields["input"]}
+        return made | {key: value for key, value in given.items() if value is not None}
+
+    @property
+    def steps(self) -> dict[str, Any]:
+        """The steps that its agents call, by name."""
+        return {one.name: one for one in self._called() if not hasattr(one, "document")}
+
+    @property
+    def calls(self) -> dict[str, Any]:
+        """The workflows that its agents call, by name."""
+        return {one.name: one for one in self._called() if hasattr(one, "document")}
+
+    def _called(self) -> Iterator[Any]:
+        for step in (self.root, self.cleanup):
+            for block in _blocks(step) if step is not None else ():
+                if isinstance(block, Agent):
+                    yield from block.calls
 
     def _ordered(self, blocks: dict[str, Any]) -> dict[str, Any]:
         if unknown := [name for name in self._order if name not in blocks]:

@@ -22,7 +22,7 @@ from compiler.tracing.listing import listing_of
 from compiler.tracing.steps import NAME_LENGTH_MAX, module_of
 from compiler.tracing.trace import Trace
 from compiler.tracing.values import Traced
-from compiler.tracing.workflow import FunctionWorkflow, called_by
+from compiler.tracing.workflow import FunctionWorkflow, called_by, is_composed
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -47,9 +47,9 @@ class Durable(FunctionWorkflow[P, Coroutine[Any, Any, R]]):
             raise TraceError("a durable function has no parameter ctx: use weft.context() in a step.", self.defined)
 
     @property
-    def calls(self) -> dict[str, FunctionWorkflow[Any, Any] | None]:
-        """The workflow functions that its code names, also in functions of the same module that it calls."""
-        return {one.name: one for one in _named_in(self.function) if isinstance(one, FunctionWorkflow)}
+    def calls(self) -> Mapping[str, Any]:
+        """The workflows in Python that its code names, also in functions of the same module that it calls."""
+        return {one.name: one for one in _named_in(self.function) if is_composed(one) and one.name}
 
     def _record(self, trace: Trace, values: Mapping[str, Traced]) -> None:
         options: Options = {"params": {"function": self.called} | ({"arguments": dict(values)} if values else {})}
@@ -120,7 +120,7 @@ def durable(
 def durables_of(values: Iterable[Any]) -> dict[str, Durable[Any, Any]]:
     """Return the durable functions among these, and those that workflows among these call, also in others, by the names
     of documents. Raises ValueError, TraceError."""
-    workflows = [value for value in values if isinstance(value, FunctionWorkflow)]
+    workflows = [value for value in values if is_composed(value)]
     found: dict[str, Durable[Any, Any]] = {}
     for one in (*workflows, *called_by(workflows).values()):
         if isinstance(one, Durable) and found.setdefault(one.called, one) is not one:

@@ -42,16 +42,25 @@ class _WithContext(Protocol[P, R_co]):
 
 class Step(Generic[P, R]):
     """A function that blocks of type `python` call by `name`. `policy`: of these blocks. `function`: with its
-    parameter `ctx`. A call has the type of the function's call: `await` that of an async step."""
+    parameter `ctx`. `approve`: who decides about a call by an agent. A call has the type of the function's call:
+    `await` that of an async step."""
 
     __name__: str
 
-    def __init__(self, function: Callable[..., R], name: str, effect: Effect, policy: Mapping[str, Any]) -> None:
+    def __init__(
+        self,
+        function: Callable[..., R],
+        name: str,
+        effect: Effect,
+        policy: Mapping[str, Any],
+        approve: bool | Callable[..., Any] = False,
+    ) -> None:
         update_wrapper(self, function)
         self.function = function
         self.name = name
         self.effect = effect
         self.policy = dict(policy)
+        self.approve = approve
         self.id: str | None = None
         self.after: tuple[Any, ...] = ()
         try:
@@ -77,10 +86,21 @@ class Step(Generic[P, R]):
         after   results of earlier calls that the call waits for without using them
         others  as in `step`
         """
-        made: Step[P, R] = Step(self.function, self.name, self.effect, {**self.policy, **_policy_of(policy)})
+        made: Step[P, R] = Step(
+            self.function, self.name, self.effect, {**self.policy, **_policy_of(policy)}, self.approve
+        )
         made.id = id
         made.after = tuple(after) if isinstance(after, list | tuple) else (after,)
         return made
+
+    def with_defaults(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """Return arguments (JSON) of its types, those with a default filled in. Raises Unfit."""
+        plain = inspect.signature(self.function).parameters
+        defaults = {name: one.default for name, one in plain.items() if one.default is not inspect.Parameter.empty}
+        return defaults | self.signature.arguments(arguments)
+
+    def as_tool(self) -> dict[str, Any]:
+        return {"name": self.function.__name__, "function": self.name}
 
     def _record(self, trace: Trace, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Traced:
         known = trace.steps.setdefault(self.name, self)
@@ -137,7 +157,13 @@ def step(function: Callable[P, R], /) -> Step[P, R]: ...
 
 
 @overload
-def step(*, name: str | None = None, effect: Effect = "write", **policy: Unpack[_Policy]) -> _Decorator: ...
+def step(
+    *,
+    name: str | None = None,
+    effect: Effect = "write",
+    approve: bool | Callable[..., Any] = False,
+    **policy: Unpack[_Policy],
+) -> _Decorator: ...
 
 
 def step(
@@ -146,6 +172,7 @@ def step(
     *,
     name: str | None = None,
     effect: Effect = "write",
+    approve: bool | Callable[..., Any] = False,
     **policy: Unpack[_Policy],
 ) -> Any:
     """Make a function, sync or async, a step of workflows.
@@ -153,6 +180,8 @@ def step(
     name      the name in documents, `module.function` by default. It must stay the same while runs are open
     effect    its effect outside: `none`, `read`, or `write`. A call that was under way when the process ended is
               repeated; of `write` a person is asked first, because it may be done already
+    approve   for agents, which have it as a tool. True: a person decides about each call; or a function of some of its
+              arguments that returns whether a person does: `approve=lambda amount: amount > 50`
     retries   how often a call is repeated after an exception, or the fields of `policy.retry`
     timeout   seconds that one call may last; without it 300
     cache     True, or seconds, or the fields of `policy.cache`: equal calls return the stored result
@@ -167,7 +196,7 @@ def step(
         if effect not in ("none", "read", "write"):
             raise TraceError(f"effect is none, read or write, not {effect!r}.", _defined(function))
         fields = _policy_of(policy) | ({"on_lost": "retry"} if effect != "write" else {})
-        return Step(function, called, effect, fields)
+        return Step(function, called, effect, fields, approve)
 
     return made(function) if function is not None else made
 

@@ -14,12 +14,13 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Coroutine, Iterable, Mapping
 from functools import update_wrapper
-from typing import Any, Final, Generic, ParamSpec, TypeVar, cast, overload
+from typing import Any, Final, Generic, ParamSpec, TypeGuard, TypeVar, cast, overload
 
 from msgspec import UNSET
 
 from compiler.builder.blocks import RunWorkflow, Set, Start
 from compiler.builder.errors import TraceError
+from compiler.builder.workflow import Workflow
 from compiler.document import FORMAT
 from compiler.signature import Signature, SignatureUnusable, TypeUnknown, Unfit, signature_of, write
 from compiler.tracing.body import present_body
@@ -62,9 +63,13 @@ class FunctionWorkflow(Generic[P, R_co]):
         return self._trace()[1].steps
 
     @property
-    def calls(self) -> dict[str, FunctionWorkflow[Any, Any] | None]:
+    def calls(self) -> Mapping[str, Any]:
         """The workflows that it calls, by name; None for a workflow given only by its name. Raises TraceError."""
         return self._trace()[1].workflows
+
+    def as_tool(self) -> dict[str, Any]:
+        made = {"name": self.function.__name__, "workflow": self.name, "arguments": self.signature.params}
+        return made | ({"description": self.signature.summary} if self.signature.summary else {})
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R_co:
         """Call it in another workflow function, or await it in a durable function: a run of its own, as with
@@ -210,14 +215,19 @@ def input_of(workflow: Any, input: Any, arguments: Mapping[str, Any]) -> Any:
         raise TypeError(f"{workflow.name}: an argument is {error.message}") from None
 
 
-def called_by(
-    workflows: Iterable[FunctionWorkflow[Any, Any]], given: Iterable[FunctionWorkflow[Any, Any]] = ()
-) -> dict[str, FunctionWorkflow[Any, Any]]:
-    """Return the workflow functions that these call, also through others, by name. Those called by name are looked up
+Composed = FunctionWorkflow[Any, Any] | Workflow  # a workflow in Python, which knows the steps and workflows it calls
+
+
+def is_composed(value: Any) -> TypeGuard[Composed]:
+    return isinstance(value, FunctionWorkflow | Workflow)
+
+
+def called_by(workflows: Iterable[Composed], given: Iterable[Composed] = ()) -> dict[str, Composed]:
+    """Return the workflows in Python that these call, also through others, by name. Those called by name are looked up
     in `workflows` and `given`. Raises TraceError if two have one name."""
     left = list(workflows)
     known = {one.name: one for one in (*given, *left)}
-    found: dict[str, FunctionWorkflow[Any, Any]] = {}
+    found: dict[str, Composed] = {}
     while left:
         for name, called in left.pop().calls.items():
             called = called or known.get(name)

@@ -16,7 +16,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Final, NoReturn, ParamSpec
 
-from compiler.tracing.workflow import FunctionWorkflow
+from compiler.tracing.workflow import Composed
 from executor.blocks.connectors.stored import connectors
 from executor.blocks.databases.databases import POSTGRES
 from executor.blocks.http.binding import checked_hosts
@@ -25,7 +25,7 @@ from executor.blocks.llm.base import Model
 from executor.blocks.llm.endpoints import Endpoints, endpoints_of
 from executor.blocks.sandbox.sandbox import Sandbox
 from executor.blocks.services import MailSettings, Runners, Services
-from executor.blocks.types.python import blocks_of
+from executor.blocks.types.functions import blocks_of
 from executor.blocks.types.registry import Registry
 from executor.blocks.vault import key_file
 from executor.blocks.vault.command import External
@@ -91,7 +91,7 @@ async def open_engine(
     database: str | Path | None = None,
     *,
     functions: Mapping[str, Callable[..., Any]] | None = None,
-    workflows: Iterable[FunctionWorkflow[Any, Any]] = (),
+    workflows: Iterable[Composed] = (),
     blocks: Iterable[Block] = (),
     env: Mapping[str, str] | None = None,
     secrets: Iterable[str] | Mapping[str, Iterable[str]] = (),
@@ -110,7 +110,7 @@ async def open_engine(
     database       a SQLite file, made if it is missing, or a postgresql:// address; None for a temporary file,
                    removed at the end
     functions      the functions that blocks of type `python` may call, by name
-    workflows      functions with `@weft.workflow` or `@weft.durable`, with their steps; called ones are stored
+    workflows      workflows in Python, with their steps; called ones are stored
     blocks         more block types, beside those of installed packages
     env, secrets   the values that `${NAME}` reads, and the names of secrets among them, kept out of records. With the
                    hosts of each, `{"KEY": ["api.example.com"]}`, the rules of stored secrets hold for them; a list

@@ -135,7 +135,7 @@ def _catalog(more: list[str]) -> Iterator[Registry]:
     """Yield the block types of a server with these settings, without starting one. `more` adds to WEFT_FUNCTIONS."""
     from executor.blocks.connectors.stored import connectors
     from executor.blocks.sandbox.sandbox import Sandbox
-    from executor.blocks.types.python import python_blocks
+    from executor.blocks.types.functions import python_blocks
     from executor.blocks.types.registry import Registry
 
     check_variables()

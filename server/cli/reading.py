@@ -107,7 +107,7 @@ def read_flow(text: str) -> tuple[Any, list[dict[str, Any]]]:
     functions that it calls, which must be stored before it runs. Raises Refused."""
     path, name = _parts(text)
     from compiler.builder.workflow import document_of
-    from compiler.tracing.workflow import FunctionWorkflow, called_by
+    from compiler.tracing.workflow import called_by, is_composed
     from executor.blocks.types.python import load_module
 
     file = Path(path)
@@ -117,7 +117,7 @@ def read_flow(text: str) -> tuple[Any, list[dict[str, Any]]]:
         try:
             module = load_module(path)
             found = _found(module, path, name)
-            called = called_by([found]) if isinstance(found, FunctionWorkflow) else {}
+            called = called_by([found]) if is_composed(found) else {}
             return document_of(found, file.stem), [one.document() for one in called.values() if one is not found]
         except Refused:
             raise

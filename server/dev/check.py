@@ -19,10 +19,11 @@ from compiler.builder.workflow import defined_in, document_of
 from compiler.compile import compile_document
 from compiler.lint.lint import files_of, lint
 from compiler.tracing.durable import durables_of
-from compiler.tracing.workflow import FunctionWorkflow, called_by
+from compiler.tracing.workflow import called_by, is_composed
 from executor.blocks.connectors.stored import connectors
 from executor.blocks.sandbox.sandbox import Sandbox
-from executor.blocks.types.python import has_functions, load_module, python_blocks
+from executor.blocks.types.functions import python_blocks
+from executor.blocks.types.python import has_functions, load_module
 from executor.blocks.types.registry import Registry
 
 
@@ -90,7 +91,7 @@ def _documents(module: ModuleType, stem: str) -> Iterator[tuple[str, dict[str, A
     """
     seen: set[str] = set()
     found = [*defined_in(vars(module)).values()]
-    functions = [value for value in found if isinstance(value, FunctionWorkflow)]
+    functions = [value for value in found if is_composed(value)]
     found += [value for value in called_by(functions).values() if value not in functions]
     for value in found:
         document = document_of(value, stem)

@@ -21,17 +21,16 @@ from compiler.builder.errors import TraceError
 from compiler.catalog import BlockSpec, Finding, Params
 from compiler.diagnostics import suggest
 from compiler.references import escape
-from compiler.signature import Unfit, write
+from compiler.signature import Signature, SignatureUnusable, TypeUnknown, Unfit, signature_of, write
 from compiler.tracing.durable import durables_of
 from compiler.tracing.steps import Step, steps_in
-from compiler.tracing.workflow import FunctionWorkflow, called_by
+from compiler.tracing.workflow import called_by, is_composed
 from executor.blocks.runners.call import place_of
 from executor.blocks.services import call_elsewhere
-from executor.blocks.types.durable import durable_blocks
 from executor.blocks.types.params import function_params, invalid, lacking_function
 from executor.blocks.types.typed import call_function
 from executor.errors import BlockError
-from executor.kernel.handler.base import Block, Context, Done
+from executor.kernel.handler.base import Context, Done
 from executor.kernel.process.tracebacks import log_raised
 from executor.kernel.values.payload import encode
 
@@ -68,6 +67,23 @@ class Python:
     def lacks(self, params: dict[str, Any]) -> str | None:
         """See `executor.kernel.worker.missing`."""
         return lacking_function("Python function", params, self._functions)
+
+    @property
+    def names(self) -> list[str]:
+        return sorted(self._functions)
+
+    def step_of(self, name: str) -> Step[Any, Any] | None:
+        return self._steps.get(name)
+
+    def signature_of(self, name: str) -> Signature | None:
+        """Return the parameters of a function with their schemas, or None if there is no such function. Raises
+        BlockError: one of them has no schema."""
+        if (step := self._steps.get(name)) is not None or name not in self._functions:
+            return None if step is None else step.signature
+        try:
+            return signature_of(self._functions[name])
+        except (SignatureUnusable, TypeUnknown) as error:
+            raise invalid(f"{name} cannot be called by a model: {error}", hint="annotate its parameters") from None
 
     async def run(self, ctx: Context) -> Done:
         """Output the return value of the function, any JSON value. Raises BlockError: `function_failed` for an
@@ -141,34 +157,13 @@ def _shown_of(step: Step[Any, Any]) -> str:
     return _shown(inspect.signature(step.function))
 
 
-def python_blocks(named: Iterable[str]) -> list[Block]:
-    """Return the block types for these functions, as `import_functions` takes them, and for the durable functions of
-    files and modules; none without any. Raises ValueError."""
-    named = list(named)
-    found = import_functions(named)
-    modules = [load_module(text) for text in named if _is_module(text)]
-    try:
-        durable = durable_blocks(value for module in modules for value in vars(module).values())
-    except TraceError as error:
-        raise ValueError(str(error)) from error
-    return [*([Python(found)] if found else ()), *durable]
-
-
-def blocks_of(workflows: Iterable[Any], functions: Mapping[str, Function] | None) -> list[Block]:
-    """Return the block types for the steps of these workflows, these functions, and durable functions. Raises
-    ValueError, TraceError."""
-    workflows = list(workflows)
-    called: dict[str, Function] = {**steps_of(workflows), **(functions or {})}
-    return [*([Python(called)] if called else ()), *durable_blocks(workflows)]
-
-
 def has_functions(module: ModuleType) -> bool:
     """Return True if blocks call functions of the module. Raises ValueError, TraceError."""
     values = list(vars(module).values())
     return bool(steps_of(values) or durables_of(values))
 
 
-def _is_module(text: str) -> bool:
+def is_module(text: str) -> bool:
     return ":" not in text and "=" not in text
 
 
@@ -177,7 +172,7 @@ def import_functions(named: Iterable[str]) -> dict[str, Function]:
     or module, `flow.py`, `shop.flow`. Raises ValueError, naming the failing entry and the reason."""
     found: dict[str, Function] = {}
     for text in named:
-        if _is_module(text):
+        if is_module(text):
             for name, step in _steps_in(text).items():
                 if name in found:
                     raise ValueError(f"two functions have the name {name!r}; give the step in {text} another name=")
@@ -254,7 +249,7 @@ def steps_of(values: Iterable[Any]) -> dict[str, Step[Any, Any]]:
     """Return the steps among these, and those that workflows among these call, also in other workflows, by name. Raises
     ValueError, TraceError."""
     found = list(values)
-    workflows = [value for value in found if isinstance(value, FunctionWorkflow)]
+    workflows = [value for value in found if is_composed(value)]
     for workflow in (*workflows, *called_by(workflows).values()):
         found += workflow.steps.values()
     return steps_in(found)

@@ -25,7 +25,7 @@ from msgspec import Struct
 from executor.blocks.connectors.stored import connectors
 from executor.blocks.llm.base import Model
 from executor.blocks.llm.endpoints import endpoints_of
-from executor.blocks.types.python import blocks_of
+from executor.blocks.types.functions import blocks_of
 from executor.blocks.types.registry import Registry
 from executor.kernel.handler.base import Block
 from executor.open.testing.outside import Effect, Outside

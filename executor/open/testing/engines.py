@@ -15,7 +15,7 @@ from executor.blocks.llm.base import Model
 from executor.blocks.llm.endpoints import endpoints_of
 from executor.blocks.sandbox.sandbox import Sandbox
 from executor.blocks.services import Services
-from executor.blocks.types.python import blocks_of
+from executor.blocks.types.functions import blocks_of
 from executor.blocks.types.registry import Registry
 from executor.kernel.handler.base import Block
 from executor.kernel.process.clock import Clock

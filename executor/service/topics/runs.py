@@ -14,7 +14,7 @@ from compiler.diagnostics import Diagnostic
 from compiler.document import PRIORITY_MAX, PRIORITY_MIN, Described
 from compiler.keys import parse_wait
 from compiler.plan import Plan
-from compiler.tracing.workflow import FunctionWorkflow, input_of
+from compiler.tracing.workflow import input_of, is_composed
 from executor.errors import BadRequest, Conflict, NotFound
 from executor.kernel.core import facts as f
 from executor.kernel.core.messages import Cancel, encode
@@ -112,7 +112,7 @@ class Runs(Topic):
             row = await find_version(self._store, workflow, version)
             document = row.document
         else:
-            if isinstance(workflow, FunctionWorkflow):
+            if is_composed(workflow):
                 await self._workflows.save_called(workflow)
             document = orjson.dumps(workflow if isinstance(workflow, Mapping) else workflow.document())
         compiled = await self._parts.compiler.compile(document, trigger)

@@ -14,7 +14,7 @@ from compiler.diagnostics import Diagnostic
 from compiler.imports import Imported, not_imported
 from compiler.needs import missing_connections
 from compiler.plan import Plan
-from compiler.tracing.workflow import FunctionWorkflow, called_by
+from compiler.tracing.workflow import Composed, called_by, is_composed
 from executor.blocks.vault.connection import PREFIX, is_connection
 from executor.errors import BadRequest, Conflict, CorruptJournal, NotFound
 from executor.kernel.journal.reader import load_plan
@@ -56,8 +56,8 @@ class Workflows(Topic):
     def __init__(self, parts: Parts, scheduler: Scheduler) -> None:
         super().__init__(parts)
         self._scheduler = scheduler
-        self._given: list[FunctionWorkflow[Any, Any]] = []
-        self._called: set[FunctionWorkflow[Any, Any]] = set()  # stored already
+        self._given: list[Composed] = []
+        self._called: set[Composed] = set()  # stored already
 
     async def compile(self, document: Any, trigger: str | None = None) -> Compiled:
         """Return the plan and the diagnostics; never raises for errors of the document."""
@@ -95,7 +95,7 @@ class Workflows(Topic):
         functions that it calls are stored as well. With blocks that were not imported its schedules and webhooks are
         off, unless `activate_triggers`. `replaces`: the version that may be active before, 0 for none; None does not
         look. Raises CompileError, BadRequest, and Conflict (would_replace, `active`)."""
-        if isinstance(document, FunctionWorkflow):
+        if is_composed(document):
             await self.save_called(document)
         if not isinstance(document, Mapping) and hasattr(document, "document"):
             document = document.document()
@@ -124,12 +124,12 @@ class Workflows(Topic):
         message = f"These triggers are off, because {what} not imported: {', '.join(on)[:200]}."
         return turned_off(declared), [Diagnostic("triggers_off", "warning", "/blocks", message, _OFF_HINT)]
 
-    async def give(self, workflows: Iterable[FunctionWorkflow[Any, Any]]) -> None:
+    async def give(self, workflows: Iterable[Composed]) -> None:
         """Add workflows of this program: those that one of them calls are stored. Raises like `save_called`."""
         self._given += workflows
         await self.save_called(*self._given)
 
-    async def save_called(self, *workflows: FunctionWorkflow[Any, Any]) -> None:
+    async def save_called(self, *workflows: Composed) -> None:
         """Store the workflow functions that these call, each once. Raises CompileError, BadRequest, TraceError."""
         for one in called_by(workflows, self._given).values():
             if one not in self._called:

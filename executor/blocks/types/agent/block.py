@@ -11,14 +11,17 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, Final, cast
 
 from msgspec.json import decode
 
+from compiler.catalog import BlockSpec
 from executor.blocks.llm.base import Message, OutputMode, OutputSpec, Reply, ToolCall
 from executor.blocks.services import services_of
 from executor.blocks.types.agent.calls import (
     call_block,
+    call_step,
     child_of,
     effect_of,
     needs_approval,
@@ -32,8 +35,8 @@ from executor.blocks.types.agent.params import AgentParams, check, output_from
 from executor.blocks.types.agent.servers import call_remote, with_servers
 from executor.blocks.types.agent.tools import MAX_CALLS, Tool, read_tools
 from executor.blocks.types.asking import ATTEMPTS, Spent, conversation_of, file_ids, repair, reply_to, with_files, wrong
-from executor.blocks.types.declared import block_type
-from executor.blocks.types.params import invalid
+from executor.blocks.types.params import invalid, lacking_function, listed
+from executor.blocks.types.python import Python
 from executor.errors import BlockError
 from executor.kernel.handler.base import Context, Done
 from executor.kernel.values.money import nanos_of
@@ -47,39 +50,57 @@ _OWN_ERRORS: Final = frozenset(
 )
 
 
-@block_type(
-    type="agent",
-    title="Agent",
-    description="A language model that answers, and calls tools to do so.",
-    category="action",
-    params=AgentParams.json_schema,
-    check=check,
-    effect="write",
-    idempotent=True,  # all that it does is in steps
-    pauses=True,
-    attempts=ATTEMPTS,
-    timeout_ms=_TIMEOUT_MS,
-    output_from=output_from,
-    sentence="{model}: {prompt} | Ask {model}",
-    icon="agent",
-)
-async def block(ctx: Context) -> Done:
-    """Output {"content", "rounds", "tool_calls", "model", "usage", "cost"}, and "memory" with one. Raises
-    BlockError: params_invalid; output_invalid; limit_rounds, limit_tool_calls, budget_spent, cost_unknown; and
-    those of ModelClient.reply and ToolClient."""
-    return await _Run(ctx).run()
+class AgentBlock:
+    """`python`: the functions that tools may be, if this process has any."""
+
+    def __init__(self, python: Python | None = None) -> None:
+        self._python = python
+        self.spec = BlockSpec(
+            type="agent",
+            title="Agent",
+            description="A language model that answers, and calls tools to do so.",
+            category="action",
+            params=AgentParams.json_schema,
+            check=partial(check, self._names),
+            effect="write",
+            idempotent=True,  # all that it does is in steps
+            pauses=True,
+            attempts=ATTEMPTS,
+            timeout_ms=_TIMEOUT_MS,
+            output_from=output_from,
+            sentence="{model}: {prompt} | Ask {model}",
+            icon="agent",
+        )
+
+    @property
+    def _names(self) -> list[str]:
+        return [] if self._python is None else self._python.names
+
+    def lacks(self, params: dict[str, Any]) -> str | None:
+        """See `executor.kernel.worker.missing`."""
+        found = (lacking_function("Python function", tool, self._names) for _, tool in listed(params.get("tools")))
+        return next((what for what in found if what is not None), None)
+
+    async def run(self, ctx: Context) -> Done:
+        """Output {"content", "rounds", "tool_calls", "model", "usage", "cost"}, and "memory" with one. Raises
+        BlockError: params_invalid; output_invalid; limit_rounds, limit_tool_calls, budget_spent, cost_unknown; and
+        those of ModelClient.reply and ToolClient."""
+        written = decode(ctx.own.node.params).get("tools")
+        tools = read_tools(ctx.params.get("tools"), services_of(ctx).registry, written, self._python)
+        return await Talk(ctx, tools).run()
 
 
+block = AgentBlock()
 _Admitted = tuple[Tool, dict[str, Any]]  # the tool and its arguments
 
 
-class _Run:
-    def __init__(self, ctx: Context) -> None:
+class Talk:
+    """One run of an agent with these tools. `ctx` makes its steps and waits."""
+
+    def __init__(self, ctx: Context, tools: Mapping[str, Tool]) -> None:
         self._ctx = ctx
         self._params = params = AgentParams({name: value for name, value in ctx.params.items() if name != "tools"})
-        self._tools = read_tools(
-            ctx.params.get("tools"), services_of(ctx).registry, decode(ctx.own.node.params).get("tools")
-        )
+        self._tools = tools
         self._messages = _messages(params)
         self._memory = read_memory(ctx.params)
         self._question = next(message.text for message in reversed(self._messages) if message.role == "user")
@@ -266,13 +287,15 @@ class _Run:
         return f"Error: the edited arguments are not valid: {problem}" if problem else (tool, arguments)
 
     def _run_here(self, tool: Tool, arguments: dict[str, Any], call: str, room: asyncio.Semaphore) -> Any:
-        """Run a block, or a tool of an MCP server."""
-        params = params_of(tool, arguments) if tool.given.block is not None else arguments
+        """Run a block, a function, or a tool of an MCP server."""
+        params = params_of(tool, arguments) if tool.block is not None else arguments
 
         async def work() -> Any:
             async with room:
-                if tool.given.block is None:
+                if tool.block is None:
                     return await call_remote(self._ctx, tool, arguments, call)
+                if tool.step is not None:
+                    return await call_step(self._ctx, tool, tool.step, params, call)
                 return await call_block(self._ctx, tool, params, call)
 
         return self._ctx.step("tool", tool.name, arguments, work, effect=effect_of(tool, params))

@@ -9,19 +9,25 @@ a value, in `args`.
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Mapping
+from inspect import isawaitable, signature
+from itertools import count
 from typing import TYPE_CHECKING, Any, Final, cast
 from urllib.parse import quote
 
 from msgspec.structs import replace
 
 from compiler.catalog import may_repeat
+from compiler.plan import Retry
+from compiler.tracing.steps import Step
 from executor.blocks.http.binding import using
 from executor.blocks.sandbox.simple import Unsure, compile_simple
 from executor.blocks.types.agent.tools import PLACE, Tool, takes_arguments
 from executor.blocks.types.params import invalid
 from executor.errors import BadRequest, BlockError
+from executor.kernel.core.decide_attempts import delay_ms
 from executor.kernel.core.events import StepEffect
 from executor.kernel.handler.base import Access, Block, ChildRequest, Context, Done, Steps, Suspend
 from executor.kernel.values.payload import Bound, render
@@ -31,6 +37,7 @@ from executor.kernel.values.schema import violations
 if TYPE_CHECKING:
     from executor.kernel.store.run_rows import NewRun
 
+TIMEOUT_S: Final = 300.0  # of a call of a function without a timeout of its own
 RESULT_MAX: Final = 256 * 1024  # characters of a result that the model gets
 
 
@@ -45,10 +52,15 @@ def problem_with(ctx: Context, tool: Tool, arguments: Mapping[str, Any]) -> str 
 
 
 async def needs_approval(ctx: Context, tool: Tool, arguments: Mapping[str, Any]) -> bool:
-    """Return True if a person must approve this call. An expression is evaluated in a step, so only once."""
+    """Return True if a person must approve this call, by the tool or by its function. A condition is evaluated in a
+    step, so only once."""
+    if tool.step is not None and await _wants_approval(ctx, tool, tool.step, arguments):
+        return True
     if tool.given.approve == "write":
         if tool.remote is not None:
             return not tool.remote.reads
+        if tool.step is not None:
+            return tool.step.effect == "write"
         return tool.block is None or _writes(tool.block, params_of(tool, arguments))
     if tool.given.approve != "if":
         return tool.given.approve == "always"
@@ -60,6 +72,20 @@ async def needs_approval(ctx: Context, tool: Tool, arguments: Mapping[str, Any])
         return await is_asked(ctx, condition, tool.schema, arguments)
 
     return bool(await ctx.step("step", f"approve {tool.name}?", arguments, work, effect="none"))
+
+
+async def _wants_approval(ctx: Context, tool: Tool, step: Step[Any, Any], arguments: Mapping[str, Any]) -> bool:
+    condition = step.approve
+    if isinstance(condition, bool):
+        return condition
+
+    async def work() -> bool:
+        given = step.with_defaults(arguments)
+        names = signature(condition).parameters
+        found = condition(**{name: value for name, value in given.items() if name in names})
+        return bool(await found if isawaitable(found) else found)
+
+    return bool(await ctx.step("step", f"approve {tool.name}?", dict(arguments), work, effect="none"))
 
 
 def _writes(block: Block, params: Mapping[str, Any]) -> bool:
@@ -102,6 +128,8 @@ def effect_of(tool: Tool, params: Mapping[str, Any]) -> StepEffect:
         return "read"
     if tool.remote is not None:
         return "read" if tool.remote.reads else "write"
+    if tool.step is not None:
+        return tool.step.effect
     assert tool.block is not None
     spec = tool.block.spec
     if spec.effect == "none":
@@ -145,6 +173,24 @@ async def call_block(ctx: Context, tool: Tool, params: dict[str, Any], call: str
     return outcome.output
 
 
+async def call_step(ctx: Context, tool: Tool, step: Step[Any, Any], params: dict[str, Any], call: str) -> Any:
+    """Call the function with its time limit, and again after an error as its policy says. Raises BlockError."""
+    retry, limit_s = Retry(**step.policy.get("retry", {})), step.policy.get("timeout_s", TIMEOUT_S)
+    for tries in count(1):
+        try:
+            async with asyncio.timeout(limit_s):
+                return await call_block(ctx, tool, params, call)
+        except TimeoutError:
+            error = BlockError(f"{step.name} took longer than {limit_s:g} s", code="timeout")
+        except BlockError as raised:
+            error = raised
+        if tries >= retry.max_attempts or not error.retryable:
+            raise error
+        pause_ms = delay_ms(retry, f"{ctx.run_id}:{call}", ((), 0), tries)
+        await asyncio.sleep(max(pause_ms, (error.retry_at_ms or 0) - ctx.clock()) / 1000)
+    raise AssertionError("it counts without an end")
+
+
 async def child_of(ctx: Context, tool: Tool, arguments: Mapping[str, Any]) -> Suspend:
     """Return the run of the workflow. Raises BlockError if there is no such workflow, or the input does not fit."""
     child = await ctx.prepare_child(
@@ -158,6 +204,8 @@ def params_of(tool: Tool, arguments: Mapping[str, Any]) -> dict[str, Any]:
     """Return the params of the block for this call. A text is one mail address here, whatever is in it: which of its
     commas the author wrote is not known. Several are a list."""
     assert tool.block is not None
+    if tool.given.function is not None:
+        return {"function": tool.given.function, "arguments": dict(arguments)}
     spec, given = tool.block.spec, tool.given.params or {}
     if spec.type == "function":
         code = given.get("code")

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from msgspec.structs import replace
 
 from compiler.catalog import Finding, Params
+from compiler.diagnostics import suggest
 from compiler.references import find
 from executor.blocks.types.agent.memory import MemoryParams
 from executor.blocks.types.agent.tools import BLOCKS, PLACE, ToolParams, takes_arguments
@@ -66,20 +67,24 @@ class AgentParams(ModelParams, MemoryParams, required=("model",)):
     )
 
 
-def check(params: Params) -> tuple[Finding, ...]:
+def check(functions: Sequence[str], params: Params) -> tuple[Finding, ...]:
+    """`functions`: the names of those that tools may be."""
     found: list[Finding] = []
     if all(params.get(name) in (None, "", []) for name in ("prompt", "messages")):
         found.append(Finding("required", "/prompt", "Prompt is required."))
     for at, tool in listed(params.get("tools")):
-        kinds = [kind for kind in ("workflow", "block", "mcp") if tool.get(kind) not in (None, "", {})]
+        kinds = [kind for kind in ("workflow", "block", "function", "mcp") if tool.get(kind) not in (None, "", {})]
         if not kinds:
-            message = "Workflow, block or MCP server is required."
+            message = "Workflow, block, Python function or MCP server is required."
             found.append(Finding("required", f"/tools/{at}/workflow", message))
         elif len(kinds) > 1:
-            message = "A tool has one of workflow, block and MCP server."
+            message = "A tool has one of workflow, block, Python function and MCP server."
             found.append(Finding("param_invalid", f"/tools/{at}/{kinds[1]}", message))
         if kinds == ["block"]:
             found += _of_block(tool, f"/tools/{at}/params")
+        if kinds == ["function"] and (name := tool["function"]) not in functions:
+            message = f"There is no Python function {str(name)[:80]!r} here."
+            found.append(Finding("param_invalid", f"/tools/{at}/function", message, suggest(str(name), functions)))
         if tool.get("approve") == "if" and tool.get("approve_if") in (None, ""):
             found.append(Finding("required", f"/tools/{at}/approve_if", "The condition of the approval is required."))
     found += repeated(params, "tools", "name", "tool")

@@ -1,5 +1,5 @@
 """The tools of an agent, read from its params: a stored workflow, a block whose params the model fills in where the
-author allows it, or those of an MCP server (`servers`).
+author allows it, a Python function, or those of an MCP server (`servers`).
 """
 
 from __future__ import annotations
@@ -10,12 +10,14 @@ from typing import Any, Final
 from msgspec import Struct
 
 from compiler.catalog import CONNECTOR
+from compiler.tracing.steps import Step
 from executor.blocks.connectors.document import RESERVED
 from executor.blocks.llm.base import ToolSpec
 from executor.blocks.mcp.base import ServerTool, ToolServer
 from executor.blocks.types import email, function, http, sql
 from executor.blocks.types.connected import CONNECTION
 from executor.blocks.types.params import FILLED, SENT_HEADERS, TypedParams, changed, form_schema, invalid, param
+from executor.blocks.types.python import Python
 from executor.blocks.types.question import BY
 from executor.blocks.types.response import header_texts
 from executor.errors import BlockError, NotFound
@@ -132,23 +134,33 @@ class ToolParams(TypedParams):
         minimum=1,
         maximum=MAX_CALLS,
     )
+    function: str | None = param(
+        "Python function",
+        "A function of this server instead, by its name. Its arguments are those of the tool.",
+        order=5.5,
+        weft="literal",
+        maxLength=200,
+    )
 
 
 class Tool(Struct, frozen=True):
-    """A tool. `given`: as the author lists it, and `block` the block of it. `server`: the MCP server that has it, as
-    `remote`; without `remote` it stands for all tools of that server, or those that are listed."""
+    """A tool. `given`: as the author lists it, and `block` the block of it. `step`: the Python function, if it is one
+    with `@weft.step`. `server`: the MCP server that has it, as `remote`; without `remote` it stands for all tools of
+    that server, or those that are listed."""
 
     name: str
     description: str
     schema: dict[str, Any]
     given: ToolParams
     block: Block | None = None
+    step: Step[Any, Any] | None = None
     server: ToolServer | None = None
     remote: ServerTool | None = None
 
     @property
     def spec(self) -> ToolSpec:
-        called = self.remote.name if self.remote is not None else self.given.workflow or self.given.block
+        given = self.given
+        called = self.remote.name if self.remote is not None else given.workflow or given.block or given.function
         return ToolSpec(self.name, self.description or f"Calls {called}.", self.schema)
 
     @property
@@ -176,16 +188,18 @@ def takes_arguments(type: str, name: str) -> bool:
     return type in ("http", "email") or (type == "sql" and name == "parameters")
 
 
-def read_tools(listed: Any, registry: Registry | None = None, written: Any = None) -> dict[str, Tool]:
-    """Return the listed tools by name. `registry` has the connectors; `written` are the tools as the plan has
-    them, before their references were resolved. Raises BlockError(params_invalid)."""
+def read_tools(
+    listed: Any, registry: Registry | None = None, written: Any = None, python: Python | None = None
+) -> dict[str, Tool]:
+    """Return the listed tools by name. `registry` has the connectors, `python` the functions; `written` are the tools
+    as the plan has them, before their references were resolved. Raises BlockError(params_invalid)."""
     if listed in (None, ""):
         return {}
     if not isinstance(listed, list):
         raise invalid("tools must be a list")
     tools: dict[str, Tool] = {}
     for at, item in enumerate(listed):
-        tool = _tool(item, registry)
+        tool = _tool(item, registry, python)
         if tool.name in tools:
             raise invalid(f"the tool {tool.name} is listed twice")
         if tool.given.block == "sql":
@@ -201,7 +215,7 @@ def _check_written(name: str, item: Any) -> None:
         raise invalid(f"the tool {name} must have its database and its query written in the workflow")
 
 
-def _tool(item: Any, registry: Registry | None) -> Tool:
+def _tool(item: Any, registry: Registry | None, python: Python | None) -> Tool:
     name = item.get("name") if isinstance(item, dict) else None
     if not isinstance(name, str) or re.fullmatch(NAME, name) is None:
         raise invalid("each tool must have a name of letters, digits, _ and -")
@@ -209,9 +223,14 @@ def _tool(item: Any, registry: Registry | None) -> Tool:
         given = ToolParams(item)
     except BlockError as error:
         raise invalid(f"the tool {name}: {error.message}", hint=error.hint) from None
-    if sum(kind is not None for kind in (given.workflow, given.block, given.mcp)) != 1:
-        raise invalid(f"the tool {name} must have a workflow, a block or an MCP server")
-    schema: dict[str, Any] = form_schema(given.arguments) or _ANYTHING
+    if sum(kind is not None for kind in (given.workflow, given.block, given.function, given.mcp)) != 1:
+        raise invalid(f"the tool {name} must have a workflow, a block, a function or an MCP server")
+    block, description, schema = _block(given.block, registry), given.description or "", form_schema(given.arguments)
+    if given.function is not None:
+        if python is None or (signature := python.signature_of(given.function)) is None:
+            raise invalid(f"the tool {name}: there is no Python function {given.function!r} here")
+        block, description, schema = python, description or signature.summary, schema or signature.params
+    schema = schema or _ANYTHING
     taken = [field for field in ANSWERED if field in (schema.get("properties") or {})]
     if taken:
         raise invalid(f"an argument of the tool {name} cannot be called {taken[0]}")
@@ -220,7 +239,8 @@ def _tool(item: Any, registry: Registry | None) -> Tool:
     if given.mcp is not None and not all(isinstance(tool, str) and tool for tool in given.mcp.tools or ()):
         raise invalid(f"mcp.tools of the tool {name} must be a list of names")
     server = None if given.mcp is None else tool_server(given.mcp)
-    return Tool(name, given.description or "", schema, given, _block(given.block, registry), server)
+    step = None if python is None else python.step_of(given.function or "")
+    return Tool(name, description, schema, given, block, step, server)
 
 
 def _block(type: str | None, registry: Registry | None) -> Block | None:

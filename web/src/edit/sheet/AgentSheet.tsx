@@ -182,6 +182,7 @@ function aboutTool(own: JsonObject | undefined, title: (type: string) => string)
   if (!own) return ''
   if (own.workflow)
     return `Workflow: ${String(own.workflow)}${typeof own.version === 'number' ? `, version ${own.version}` : ''}`
+  if (own.function) return `Function: ${String(own.function)}`
   if (isObject(own.mcp)) return `MCP: ${String(own.mcp.url ?? own.mcp.server ?? '')}`
   const params = isObject(own.params) ? own.params : {}
   const where = [params.method ?? (params.url ? 'GET' : ''), params.url ?? params.to ?? ''].filter(Boolean).join(' ')

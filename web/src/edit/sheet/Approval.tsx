@@ -162,7 +162,7 @@ export function whatHappens(
   args: Readonly<Record<string, Json>>,
   specOf: (type: string) => Parameters<typeof effectIn>[2],
 ): string {
-  if (!own) return `Calls ${name}`
+  if (!own || own.function) return `Calls ${name}`
   if (own.workflow) return `Starts a run of ${String(own.workflow)} with ${argsText(args as JsonObject) || 'no input'}`
   if (isObject(own.mcp)) return `Calls ${name} on ${hostOf(String(own.mcp.url ?? own.mcp.server ?? 'its server'))}`
   const type = String(own.block ?? '')

@@ -63,11 +63,12 @@ export function ToolForm({ field: Field, tool, parts, path, pointer, onChange }:
       {part('name', { description: 'What the model calls it by: letters, digits, _ and -.' }, true)}
       {part('description')}
       {kind === 'workflow' ? part('workflow', {}, true) : null}
+      {kind === 'python' ? part('function', {}, true) : null}
       {kind === 'mcp' ? part('mcp') : null}
       {kind === 'block' || kind === 'connector' ? (
         <BlockParams field={Field} tool={tool} path={`${path}.params`} pointer={pointer} onChange={onChange} />
       ) : null}
-      {kind === 'mcp' ? null : (
+      {kind === 'mcp' || kind === 'python' ? null : (
         <details className="toolitem__more" open={byHand && !names.length ? true : undefined}>
           <summary>{names.length ? `The model fills in: ${names.join(', ')}` : NOTHING[kind]}</summary>
           {part('arguments', { description: ARGUMENTS[kind] })}
@@ -102,6 +103,7 @@ const NOTHING = {
   workflow: 'The model fills in nothing',
   block: 'Write {{name}} above and the model fills it in',
   connector: 'The model fills in nothing',
+  python: '',
   mcp: '',
 }
 
@@ -109,6 +111,7 @@ const ARGUMENTS = {
   workflow: 'They are the input of the workflow, and were read from it.',
   block: 'Write {{name}} in a field above, and it appears here.',
   connector: 'They follow from the fields that the model fills in.',
+  python: '',
   mcp: '',
 }
 

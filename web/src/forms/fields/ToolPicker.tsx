@@ -1,4 +1,4 @@
-// The sources of a tool, in four tabs: a stored workflow, a block, an operation of a connector, an MCP server.
+// The sources of a tool, in tabs: a stored workflow, a block, an operation of a connector, a Python function, an MCP server.
 
 import { useState, type ReactElement } from 'react'
 import type { Json, JsonObject } from '../../api/schemas'
@@ -46,6 +46,12 @@ export function ToolPicker({
         const spec = specs.get(type)
         return spec ? [{ id: type, label: spec.title, icon: iconOf(type, spec.icon), detail: WORDS[type] }] : []
       })
+    if (kind === 'python')
+      return (specs.get('python')?.params.properties?.function?.enum ?? []).map((name) => ({
+        id: String(name),
+        label: String(name),
+        icon: 'python',
+      }))
     return [...specs.values()]
       .filter((spec) => spec.category === 'connector')
       .flatMap((spec) => {
@@ -62,6 +68,10 @@ export function ToolPicker({
   const choose = async (option: ListOption): Promise<void> => {
     if (kind === 'workflow') return onChoose(await ofWorkflow(option.id))
     if (kind === 'block') return onChoose({ name: freshTool(tools, option.label), block: option.id, params: {} })
+    if (kind === 'python') {
+      const name = freshTool(tools, option.id.split('.').at(-1)!)
+      return onChoose({ name, function: option.id, approve: 'write' })
+    }
     const [block, operation] = option.id.split(' ') as [string, string]
     const own = specs.get(block)!.params.properties ?? {}
     const params: JsonObject = { operation }
@@ -137,7 +147,9 @@ export function ToolPicker({
                   ? 'Asking the server'
                   : kind === 'workflow'
                     ? 'No workflow is published yet. A published one can be called as a tool.'
-                    : 'None'
+                    : kind === 'python'
+                      ? 'This server has no Python functions.'
+                      : 'None'
             }
           />
         )}

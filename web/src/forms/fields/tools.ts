@@ -7,12 +7,13 @@ import { isObject } from '../../net/json'
 import { asSchema } from '../../net/repair'
 import { iconOf, type IconName } from '../../ui/icons'
 
-export type ToolKind = 'workflow' | 'block' | 'connector' | 'mcp'
+export type ToolKind = 'workflow' | 'block' | 'connector' | 'python' | 'mcp'
 
 export const KIND_WORDS: Record<ToolKind, string> = {
   workflow: 'Workflow',
   block: 'Block',
   connector: 'Connector',
+  python: 'Function',
   mcp: 'MCP server',
 }
 
@@ -24,6 +25,7 @@ const PLACE = /\{\{\s*([A-Za-z_][A-Za-z0-9_-]*)\s*\}\}/g
 
 export function kindOfTool(tool: JsonObject): ToolKind {
   if (typeof tool.block === 'string') return tool.block.startsWith('connector.') ? 'connector' : 'block'
+  if (typeof tool.function === 'string') return 'python'
   return isObject(tool.mcp) ? 'mcp' : 'workflow'
 }
 
@@ -31,6 +33,7 @@ export function kindOfTool(tool: JsonObject): ToolKind {
 export function toolWords(tool: JsonObject, specs: Specs): string {
   const kind = kindOfTool(tool)
   if (kind === 'workflow') return tool.workflow ? `Workflow: ${String(tool.workflow)}` : 'Workflow'
+  if (kind === 'python') return `Function: ${String(tool.function)}`
   if (kind === 'mcp') {
     const url = isObject(tool.mcp) ? String(tool.mcp.url ?? '') : ''
     return `MCP: ${/^\w+:\/\/([^/?#]+)/.exec(url)?.[1] ?? 'no address yet'}`
@@ -46,6 +49,7 @@ export function toolIcon(tool: JsonObject, specs: Specs): IconName {
   const kind = kindOfTool(tool)
   if (kind === 'workflow') return 'run_workflow'
   if (kind === 'mcp') return 'link'
+  if (kind === 'python') return 'python'
   return iconOf(String(tool.block), specs.get(String(tool.block))?.icon)
 }
 

@@ -14,7 +14,8 @@ import pytest
 
 from compiler.compile import compile_document
 from compiler.tracing.steps import step
-from executor.blocks.types.python import Python, import_functions, python_blocks
+from executor.blocks.types.functions import python_blocks
+from executor.blocks.types.python import Python, import_functions
 from executor.blocks.types.registry import Registry
 from executor.errors import BlockError
 from executor.kernel.handler.base import Context
