@@ -50,6 +50,7 @@ def files() -> dict[Path, str]:
         if path.is_file() and name.parts[0] != "site" and path.suffix not in (".py", ".pyc"):
             found[path] = name.as_posix()
     found[ROOT / "server/static/favicon.svg"] = "favicon.svg"
+    found[ROOT / "docs/site/site.css"] = "site.css"
     return found
 
 

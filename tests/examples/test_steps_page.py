@@ -57,13 +57,3 @@ def test_the_refusal_is_the_one_that_the_page_shows(folder: Path) -> None:
     )
     done = run(folder, "-c", "import wrong; wrong.order.document()")
     assert f"wrong.py, line {text.splitlines().index('@weft.workflow') + 7}: {shown[1]}" in done.stderr
-
-
-def test_the_workflow_of_the_readme_has_no_findings(tmp_path: Path) -> None:
-    [(name, text)] = re.findall(
-        r"^```python\n# (\S+)\n(.*?)^```", (ROOT / "README.md").read_text(), re.DOTALL | re.MULTILINE
-    )
-    (tmp_path / name).write_text(text)
-    done = run(tmp_path, "-m", "server", "validate", name)
-    assert (done.returncode, done.stderr) == (0, "0 errors, 0 warnings\n")
-    assert "approval" in run(tmp_path, "-m", "server", "plan", name).stdout
