@@ -13,11 +13,12 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Coroutine, Iterable, Mapping
-from types import CodeType
+from functools import cached_property
 from typing import Any, Final, ParamSpec, TypeVar, overload
 
 from compiler.builder.errors import TraceError
 from compiler.builder.step import Block, Options
+from compiler.tracing.code import code_of, reached
 from compiler.tracing.listing import listing_of
 from compiler.tracing.steps import NAME_LENGTH_MAX, module_of
 from compiler.tracing.trace import Trace
@@ -48,37 +49,21 @@ class Durable(FunctionWorkflow[P, Coroutine[Any, Any, R]]):
 
     @property
     def calls(self) -> Mapping[str, Any]:
-        """The workflows in Python that its code names, also in functions of the same module that it calls."""
-        return {one.name: one for one in _named_in(self.function) if is_composed(one) and one.name}
+        """The workflows in Python that its code names, also in functions of its package that it calls."""
+        found = (one.value for one in reached(self.function))
+        return {one.name: one for one in found if is_composed(one) and one.name}
+
+    @cached_property
+    def code(self) -> str:
+        """A hash of its code, when it is first asked for."""
+        return code_of(self.function)
 
     def _record(self, trace: Trace, values: Mapping[str, Traced]) -> None:
-        options: Options = {"params": {"function": self.called} | ({"arguments": dict(values)} if values else {})}
+        params = {"function": self.called, "code": self.code}
+        options: Options = {"params": params | ({"arguments": dict(values)} if values else {})}
         if (listing := listing_of(inspect.unwrap(self.function))) is not None:
             options["more"] = {"source": listing}
         trace.add(BODY, Block(TYPE, **options))
-
-
-def _named_in(function: Callable[..., Any]) -> Iterable[Any]:
-    """Return the values of the global names that a function uses, also through others of its module."""
-    seen, left, found = {id(function)}, [function], []
-    while left:
-        one = left.pop()
-        names = _names_of(one.__code__)
-        for value in (one.__globals__[name] for name in names if name in one.__globals__):
-            if id(value) in seen:
-                continue
-            seen.add(id(value))
-            found.append(value)
-            if inspect.isfunction(value) and value.__module__ == function.__module__:
-                left.append(value)
-    return found
-
-
-def _names_of(code: CodeType) -> Iterable[str]:
-    yield from code.co_names
-    for one in code.co_consts:
-        if isinstance(one, CodeType):
-            yield from _names_of(one)
 
 
 @overload

@@ -105,7 +105,7 @@ def _detail(event: Event) -> str:
             because = f" because of {data['because']}" if data.get("because") else ""
             return f"{data.get('reason', '')}{because}"
         case "wait.opened":
-            return str(data.get("kind", ""))
+            return " ".join(part for part in (str(data.get("kind", "")), data.get("reason")) if part)
         case "wait.closed":
             by = f" by {data['by']}" if data.get("by") else ""
             return f"{data.get('outcome', '')}{by}"

@@ -27,6 +27,7 @@ from executor.errors import BlockError
 from executor.kernel.core.decide_attempts import delay_ms
 from executor.kernel.handler.base import Access, Block, Context, Suspend
 from executor.kernel.handler.durable import DurableCalls
+from executor.kernel.run.mismatch import CodeUnfit
 
 TIMEOUT_S: Final = 300.0  # of one call of a step without a timeout of its own, as of a block
 
@@ -34,9 +35,10 @@ TIMEOUT_S: Final = 300.0  # of one call of a step without a timeout of its own, 
 class Running:
     """Implements `Body`. `seed` gives the next value of which random numbers are made."""
 
-    def __init__(self, ctx: Context, calls: DurableCalls) -> None:
+    def __init__(self, ctx: Context, calls: DurableCalls, is_changed: bool = False) -> None:
         self._ctx = ctx
         self._calls = calls
+        self._is_changed = is_changed
         self._seeds = count(1)
 
     @property
@@ -109,6 +111,11 @@ class Running:
     async def signal(self, params: Mapping[str, Any], type: Any) -> Any:
         return _read(type, (await self.ask(signal, params["name"], params))["payload"])
 
+    def refuse_type(self, error: BlockError) -> BaseException:
+        """Return the error of a result that does not fit its type. If the run began with other code, the type may have
+        been another."""
+        return self._calls.refuse(CodeUnfit(error.message)) if self._is_changed else error
+
     def ask(self, block: Block, name: str, params: Mapping[str, Any]) -> Awaitable[Any]:
         """Wait as a block of this type does with these params."""
         ctx = replace(self._ctx, params=dict(params), now_ms=self._calls.now_ms)
@@ -137,15 +144,16 @@ def _written(what: str, name: str, value: Any) -> Any:
 
 
 def _read(type: Any, value: Any) -> Any:
-    """Raises BlockError: its type has changed since."""
+    """Raises BlockError, or what the code cannot catch: it does not fit the type."""
     if type is None:
         return value
     try:
         return read(type, value)
     except Unfit as error:
-        raise BlockError(
-            f"the result does not fit its type: {error.message}", code="output_invalid", retryable=False
-        ) from None
+        message = f"the result does not fit its type: {error.message}"
+        raised = BlockError(message, code="output_invalid", retryable=False)
+        body = present_body()
+        raise (body.refuse_type(raised) if isinstance(body, Running) else raised) from None
 
 
 class _OfStep:

@@ -15,6 +15,8 @@ from executor.blocks.types.params import function_params, invalid, lacking_funct
 from executor.errors import BlockError
 from executor.kernel.handler.base import Block, Context, Done
 from executor.kernel.process.tracebacks import log_raised, traceback_of
+from executor.kernel.run.attention import OtherCode, not_here
+from executor.kernel.run.mismatch import CodeUnfit
 
 YEAR_MS: Final = 31_536_000_000  # each step has a time limit of its own
 
@@ -24,12 +26,14 @@ class DurableBlock:
 
     def __init__(self, functions: Mapping[str, Durable[Any, Any]]) -> None:
         self._functions = dict(functions)
+        # Read from the files now: they may change while the process runs.
+        self._codes = {name: one.code for name, one in functions.items()}
         self.spec = BlockSpec(
             type=TYPE,
             title="Durable function",
             description=f"Runs a durable function of this server: {', '.join(sorted(functions))}.",
             category="action",
-            params=function_params(functions, "A function with @weft.durable."),
+            params=_params(functions),
             effect="write",
             idempotent=True,  # its steps are what may not be repeated, and each has its own effect
             pauses=True,
@@ -42,20 +46,32 @@ class DurableBlock:
         """See `executor.kernel.worker.missing`."""
         return lacking_function("durable function", params, self._functions)
 
+    def has_other_code(self, request: Mapping[str, Any]) -> bool:
+        """Return True if the function that a question of `OtherCode` is about has other code here than where it was
+        asked. See `executor.kernel.worker.other_code`."""
+        code = self._codes.get(str(request.get("function")))
+        return code is not None and code != request.get("code")
+
     async def run(self, ctx: Context) -> Done:
         """Output what the function returns. Raises BlockError: `function_failed`, or the error of a step that the
         function does not catch."""
-        durable = self._functions.get(str(ctx.params.get("function")))
+        name = str(ctx.params.get("function"))
+        durable = self._functions.get(name)
         if durable is None:
-            raise invalid(f"there is no durable function {ctx.params.get('function')!r} here")
+            raise not_here(name, self._functions)
+        of_run = str(ctx.params.get("code") or durable.code)
         try:
             arguments = durable.signature.arguments(ctx.params.get("arguments") or {})
         except Unfit as error:
+            if of_run != durable.code:
+                raise _other_code(durable, of_run, CodeUnfit(error.message)) from None
             raise invalid(f"{durable.called}: {error.message}") from None
         calls = await ctx.durable_calls()
-        token = running.set(Running(ctx, calls))
+        token = running.set(Running(ctx, calls, of_run != durable.code))
         try:
             return Done(write(await calls.run(lambda: durable.function(**arguments))))
+        except CodeUnfit as error:
+            raise _other_code(durable, of_run, error) from error
         except BlockError as error:
             error.traceback = traceback_of(error, durable.function) or error.traceback
             error.retryable = False
@@ -72,6 +88,26 @@ class DurableBlock:
             raise BlockError(message, code="function_failed", retryable=False, traceback=traceback) from error
         finally:
             running.reset(token)
+
+
+def _params(functions: Mapping[str, Any]) -> dict[str, Any]:
+    params = function_params(functions, "A function with @weft.durable.")
+    about = "A hash of the code with which runs begin. A change of the code makes another version."
+    code = {"type": "string", "title": "Code", "description": about, "x-ui": {"order": 3, "advanced": True}}
+    return {**params, "properties": {**params["properties"], "code": code}}
+
+
+def _other_code(durable: Durable[Any, Any], of_run: str, error: CodeUnfit) -> OtherCode:
+    file, line = durable.defined
+    where = f"{durable.called} ({file}:{line})"
+    if durable.code == of_run:
+        why = f"The run began with the code that is here: something in {where} is not the same each time."
+    else:
+        why = f"The run began with other code of {where}."
+    request = {"function": durable.called, "code": durable.code, "code_of_run": of_run, "file": file, "line": line}
+    return OtherCode(
+        f"The code of {durable.called} does not fit this run", f"{error.message.rstrip('.')}. {why}", request
+    )
 
 
 def durable_blocks(values: Iterable[Any]) -> list[Block]:

@@ -382,6 +382,8 @@ def lacking_function(kind: str, params: Mapping[str, Any], names: Collection[str
     name = params.get("function")
     if not isinstance(name, str) or "<" in name or name in names:
         return None
+    if not names:
+        return f"{kind} {name!r} (this process has no functions)"
     first, rest = sorted(names)[:LISTED_MAX], len(names) - LISTED_MAX
     return f"{kind} {name!r} (this process has {', '.join(first)}{f' and {rest} more' if rest > 0 else ''})"
 

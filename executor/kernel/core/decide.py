@@ -169,7 +169,7 @@ def _attempt_ended(
         case f.NodeErred():
             erred(turn, key, attempt, fact.error, fact.retry_at_ms, fact.deferred)
         case f.AttemptLost():
-            lost(turn, key, attempt, fact.together, fact.ask)
+            lost(turn, fact)
         case f.NodeSuspended() | f.HandlerLeft():
             if draining or turn.state.phase is _FAILING:
                 fail(turn, key, attempt, CANCELLED)

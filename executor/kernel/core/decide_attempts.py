@@ -32,6 +32,7 @@ _RUNNING, _STOPPING = RunPhase.RUNNING, RunPhase.STOPPING
 
 CANCELLED = e.ErrorInfo("cancelled", "the result is no longer needed")
 WAITS_FOR_NOTHING = e.ErrorInfo("waits_for_nothing", "the block left, and waits for nothing that can end")
+CODE_ERROR = e.ErrorInfo(e.CODE, "the code that was here did not fit the run", retryable=True)
 LOST_ERROR = e.ErrorInfo(e.LOST, "the process that ran this attempt has ended", retryable=True)
 
 
@@ -98,9 +99,10 @@ def _unit(run: str, key: NodeKey, attempt: int) -> float:
     return int.from_bytes(digest, "big") / 2**64
 
 
-def lost(turn: Turn, key: NodeKey, attempt: int, together: bool, ask: bool) -> None:
+def lost(turn: Turn, fact: f.AttemptLost) -> None:
+    key, attempt, together = fact.key, fact.attempt, fact.together
     on_lost = turn.plan.nodes[key[1]].policy.on_lost
-    if ask and on_lost == "retry":
+    if fact.reason or (fact.ask and on_lost == "retry"):
         on_lost = "ask"
     dead = turn.state.phase not in (_RUNNING, _STOPPING) or turn.state.scopes[key[0]].dead
     if dead or on_lost == "fail":
@@ -108,7 +110,7 @@ def lost(turn: Turn, key: NodeKey, attempt: int, together: bool, ask: bool) -> N
     elif on_lost == "retry" and may_go_on(turn, key) and _may_be_lost_again(turn, key, together):
         turn.emit(e.RetryScheduled(key, attempt, turn.at_ms, LOST_ERROR, together=together))
     else:
-        turn.emit(e.WaitOpened(key, attempt, "attention"))
+        turn.emit(e.WaitOpened(key, attempt, "attention", reason=fact.reason))
 
 
 def lose_steps(turn: Turn, key: NodeKey, attempt: int, again: bool = False) -> None:
@@ -302,7 +304,7 @@ def wait_over(turn: Turn, fact: f.WaitAnswered | f.WaitFailed | f.WaitRetried) -
             if wait.step is not None:
                 turn.emit(e.StepLost(key, attempt, wait.step, True))
             if wait.step is None or not _is_each(turn, key):
-                turn.emit(e.RetryScheduled(key, attempt, turn.at_ms, LOST_ERROR))
+                turn.emit(e.RetryScheduled(key, attempt, turn.at_ms, CODE_ERROR if wait.reason else LOST_ERROR))
     return True
 
 

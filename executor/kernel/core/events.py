@@ -22,9 +22,12 @@ Deferred = Literal["asked", "not_begun"]
 StepKind = Literal["model", "tool", "step", "wait"]
 # The effect of a step outside weft, which decides whether it may be repeated when it is unknown whether it was done.
 StepEffect = Literal["none", "read", "write"]
+# The reason of a question to a person that the core asks: an attempt was lost, or the code does not fit the run.
+Reason = Literal["", "code"]
 Caught = tuple[Literal["branch", "container", "cleanup"], Path]
-# `ErrorInfo.code` of attempts that do not count: the process is gone, or the attempt stayed with another run.
-LOST, FORKED = "attempt_lost", "run_forked"
+# `ErrorInfo.code` of attempts that do not count: the process is gone, the attempt stayed with another run, or the code
+# did not fit it.
+LOST, FORKED, CODE = "attempt_lost", "run_forked", "code_changed"
 
 
 class ErrorInfo(Struct, frozen=True, gc=False, omit_defaults=True):
@@ -176,7 +179,8 @@ class WaitOpened(Struct, frozen=True, gc=False, tag="wait.opened", omit_defaults
     the wait finishes; when no wait of the node is open any more, the handler is entered again. `beside`: the same
     attempt opened others before; the number of this one is the next after theirs, so no two waits of a node have the
     same. `each`: its attempt still runs, and `node.left` follows: the handler is entered again when this wait ends,
-    whatever else is open."""
+    whatever else is open. `reason` of an attention: "code" if the code that is here does not fit the run; "" for a lost
+    attempt."""
 
     key: NodeKey
     attempt: int
@@ -186,6 +190,7 @@ class WaitOpened(Struct, frozen=True, gc=False, tag="wait.opened", omit_defaults
     step: int | None = None
     beside: bool = False
     each: bool = False
+    reason: Reason = ""
 
 
 class NodeLeft(Struct, frozen=True, gc=False, tag="node.left", omit_defaults=True):

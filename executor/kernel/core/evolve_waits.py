@@ -6,7 +6,7 @@ from compiler.keys import NodeKey
 from compiler.plan import Plan
 from executor.kernel.core import events as e
 from executor.kernel.core.aborts import drained_one
-from executor.kernel.core.events import FORKED, LOST
+from executor.kernel.core.events import CODE, FORKED, LOST
 from executor.kernel.core.scopes import leave, set_status
 from executor.kernel.core.state import State, Status, Tries, Wait
 
@@ -20,6 +20,8 @@ def retry_scheduled(plan: Plan, state: State, event: e.RetryScheduled) -> None:
     if event.error.code in (LOST, FORKED):
         tries.lost += 1
         tries.together += event.together
+    elif event.error.code == CODE:
+        tries.entries += 1
     else:
         tries.try_again()
     tries.arrive(state.seq)
@@ -55,7 +57,7 @@ def wait_opened(plan: Plan, state: State, event: e.WaitOpened) -> None:
         if (left := state.tries.get(key)) is not None and left.each:
             left.last_wait = event.attempt
             left.arrive(state.seq)
-    waits[event.attempt] = Wait(event.attempt, event.kind, event.due_ms, event.on_expire, event.step)
+    waits[event.attempt] = Wait(event.attempt, event.kind, event.due_ms, event.on_expire, event.step, event.reason)
     if event.due_ms is not None:
         state.dues.add_wait(state, key, event.attempt, event.due_ms)
     if not event.each:

@@ -39,7 +39,8 @@ def explain(plan: Plan, state: State, key: NodeKey) -> tuple[str, tuple[str, ...
 def _waiting(wait: Wait) -> str:
     verb = "due" if wait.kind == "timer" else "expires"
     until = "" if wait.due_ms is None else f"; {verb} at {wait.due_ms} ms"
-    return f"waits for {_ANSWER[wait.kind]}{until}"
+    what = "code that fits the run" if wait.reason else _ANSWER[wait.kind]
+    return f"waits for {what}{until}"
 
 
 def _losses(state: State, key: NodeKey) -> tuple[str, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec import Struct
 
 from compiler.keys import NodeKey
-from executor.kernel.core.events import Deferred, ErrorInfo, WaitKind
+from executor.kernel.core.events import Deferred, ErrorInfo, Reason, WaitKind
 
 
 class _OfAttempt(Struct, frozen=True, gc=False):
@@ -147,10 +147,12 @@ class TimerFired(_OfAttempt, frozen=True):
 
 class AttemptLost(_OfAttempt, frozen=True):
     """The process that ran this attempt is gone; how far it got is unknown. `together`: it had other runs as well, so
-    this one need not be the cause. `ask`: a person is asked where the attempt would be repeated."""
+    this one need not be the cause. `ask`: a person is asked where the attempt would be repeated. `reason` "code": it is
+    not lost, but the code that is here does not fit the run, which waits for other code."""
 
     together: bool = False
     ask: bool = False
+    reason: Reason = ""
 
 
 class ForkMade(Struct, frozen=True, gc=False):

@@ -22,7 +22,7 @@ from msgspec import Struct
 
 from compiler.keys import NodeKey, Path
 from compiler.plan import Plan
-from executor.kernel.core.events import ErrorInfo, RunEnd, StepEffect, StepKind, StepStarted, WaitKind
+from executor.kernel.core.events import ErrorInfo, Reason, RunEnd, StepEffect, StepKind, StepStarted, WaitKind
 
 Due = tuple[int, NodeKey, int]  # due_ms, the node, its attempt
 
@@ -240,6 +240,7 @@ class Wait(Struct, array_like=True):
     due_ms: int | None
     on_expire: str
     step: int | None = None
+    reason: Reason = ""
 
 
 class Abort(Struct, array_like=True):

@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Coroutine
 from contextvars import ContextVar
 from typing import Any, Protocol
 
+from executor.errors import BlockError
 from executor.kernel.core.events import StepEffect
 
 group: ContextVar[str] = ContextVar("weft_group", default="")  # in which the code makes its calls
@@ -27,5 +28,8 @@ class DurableCalls(Protocol):
     def wait(self, name: str, suspend: Callable[[], Awaitable[Any]]) -> Future[Any]: ...
 
     def sleep(self, due_ms: int) -> Future[Any]: ...
+
+    def refuse(self, error: BlockError) -> BaseException:
+        """Return what the code cannot catch: the entry ends with `error`."""
 
     async def run(self, main: Callable[[], Coroutine[Any, Any, Any]]) -> Any: ...

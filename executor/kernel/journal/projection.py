@@ -337,7 +337,8 @@ class NodeState(Struct, gc=False):
                     self.steps.wait_opened(data["step"], entry.attempt, data)
                 if data["kind"] == "attention":
                     self.asked.add(entry.attempt)
-                    self.lost += "step" not in data  # of a step: its attempt was lost before, and counted
+                    # The attempt of a step was lost before, and counted.
+                    self.lost += not (data.keys() & {"step", "reason"})
                     self.loss_counted = True
             case "wait.closed":
                 self.asked.discard(entry.attempt)

@@ -2,17 +2,22 @@
 
 The core opens a wait of kind attention when the process of an attempt is gone and running the block again might do harm
 (`policy.on_lost`), or when it was lost too often. Nothing here decides whether to ask.
+
+A run whose code is not here asks as well (`OtherCode`): it waits, and is entered again when a process has other code
+(`worker/other_code.py`), or when a person wants it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Final, Literal, assert_never, cast, get_args
 
 from compiler.keys import NodeKey
 from compiler.plan import Node
+from executor.errors import WeftError
 from executor.kernel.core import facts as f
-from executor.kernel.core.events import LOST, ErrorInfo
+from executor.kernel.core.events import CODE, LOST, ErrorInfo
+from executor.kernel.core.state import Wait
 from executor.kernel.handler.base import Suspend
 
 Action = Literal["retry", "done", "fail"]
@@ -30,6 +35,15 @@ _TEXT: Final = (
 _STEP_TEXT: Final = (
     "The process ended during step {step}. It may have done all, part or none of its work. Check what it did, then "
     "choose how to continue. retry: run the step again. done: mark it as finished, with the output below. "
+    "fail: mark it as failed."
+)
+
+
+LISTED_MAX: Final = 10  # functions
+CODE_ACTIONS: Final = ("retry", "fail")
+_CODE_TEXT: Final = (
+    "The run is entered again as soon as a process with other code is there: put the code back that it began with, or "
+    'deploy code that fits, such as with `if weft.patched("…"):` around what is new. retry: enter it again now. '
     "fail: mark it as failed."
 )
 
@@ -56,17 +70,42 @@ def step_question(node: str, n: int, step: str) -> Suspend:
     )
 
 
+class OtherCode(WeftError, code="code_changed"):
+    """The code that is here does not fit the run. `title` and the message are for people, `request` for handlers, which
+    look there whether they have other code now."""
+
+    def __init__(self, title: str, message: str, request: Mapping[str, Any]) -> None:
+        super().__init__(message)
+        self.title = title
+        self.request = request
+
+    @property
+    def question(self) -> Suspend:
+        request = {"title": self.title, "text": f"{self.message}\n{_CODE_TEXT}", "reason": "code", **self.request}
+        return Suspend("attention", request, None, CODE_ACTIONS)
+
+
+def not_here(function: str, has: Iterable[str] = ()) -> OtherCode:
+    """Return the question of a run whose durable function is missing. `has`: those that are here."""
+    here = ", ".join(sorted(has)[:LISTED_MAX]) or "none"
+    message = f"There is no durable function {function!r}: was it renamed, moved or removed? This process has {here}."
+    return OtherCode(f"{function} is not here", message, {"function": function, "code": ""})
+
+
 def answer(
-    at_ms: int, key: NodeKey, attempt: int, action: str, fields: Mapping[str, Any], by: str | None
+    at_ms: int, key: NodeKey, wait: Wait, action: str, fields: Mapping[str, Any], by: str | None
 ) -> tuple[f.Fact, Any]:
     """Return the fact that follows from an answer, and the output it gives the block (None unless it is done)."""
+    attempt, who = wait.attempt, f" by {by}" if by else ""
     match cast(Action, action):
         case "retry":
             return f.WaitRetried(at_ms, key, attempt, by), None
         case "done":
             return f.WaitAnswered(at_ms, key, attempt, "out", by), fields.get("output")
         case "fail":
-            error = ErrorInfo(LOST, f"the attempt was lost and marked as failed{f' by {by}' if by else ''}")
+            error = ErrorInfo(LOST, f"the attempt was lost and marked as failed{who}")
+            if wait.reason:
+                error = ErrorInfo(CODE, f"the code did not fit the run, which was marked as failed{who}")
             return f.WaitFailed(at_ms, key, attempt, error, by), None
         case never:
             assert_never(never)

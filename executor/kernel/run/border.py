@@ -99,6 +99,11 @@ class Border:
         fact = f.HandlerLeft(self._clock.now_ms(), key, attempt, _beside(waits), drops, due_ms)
         return Result(fact, self._asked(attempt, waits))
 
+    def lacks(self, key: NodeKey, attempt: int, question: Suspend) -> Result:
+        """Return the result of a handler whose code does not fit the run."""
+        fact = f.AttemptLost(self._clock.now_ms(), key, attempt, reason="code")
+        return Result(fact, self._asked(attempt, [(question, None)]))
+
     def _asked(self, attempt: int, waits: Sequence[tuple[Suspend, f.WaitStep | None]]) -> Payload:
         suspends = {number: self._without_secrets(each) for number, (each, _) in enumerate(waits, attempt)}
         for suspend in suspends.values():

@@ -137,17 +137,17 @@ class Driver:
         if self._n >= STEPS_MAX:
             hint = "split the work into runs that the function calls, each a durable function"
             message = f"the durable function has more than {STEPS_MAX:,} steps"
-            raise self._refuse(BlockError(message, code="limit_steps", retryable=False, hint=hint))
+            raise self.refuse(BlockError(message, code="limit_steps", retryable=False, hint=hint))
         self._n += 1
         known = self._entry.known.get(self._n)
         site = None if known is not None and known.finished_seq else site_of(self._file)
         call = self._work.call(self._n, kind, name, input, effect, site)
         if known is not None and known.input_hash not in (call.input_hash, ANY_INPUT):
             call = self._work.call(self._n, kind, name, input, effect, site_of(self._file))
-            raise self._refuse(changed(known, call))
+            raise self.refuse(changed(known, call))
         return call
 
-    def _refuse(self, error: BlockError) -> Leaving:
+    def refuse(self, error: BlockError) -> Leaving:
         """The code cannot catch this: the entry ends with it."""
         self.refused = self.refused or error
         return Leaving()

@@ -7,6 +7,7 @@ import logging
 import secrets
 from typing import Final
 
+import msgspec
 from msgspec.structs import replace
 
 from compiler.keys import NodeKey
@@ -16,6 +17,7 @@ from executor.kernel.core import facts as f
 from executor.kernel.core.events import ErrorInfo
 from executor.kernel.handler.base import Registry
 from executor.kernel.process.tracebacks import traceback_of
+from executor.kernel.run.attention import OtherCode, not_here
 from executor.kernel.run.border import Border
 from executor.kernel.run.results import Payload, Result
 from executor.kernel.run.time_limit import NoHeartbeat, OutOfTime
@@ -41,6 +43,11 @@ def failure(
         case Lost():
             log.warning("block %s of run %s: %s", node.block, border.run_id, error.message)
             return Result(f.AttemptLost(at_ms, key, attempt, error.together, error.ask), Payload())
+        case NotFound() if node.type == "durable":  # this process has no functions
+            return border.lacks(key, attempt, not_here(str(msgspec.json.decode(node.params).get("function"))).question)
+        case OtherCode():
+            log.warning("block %s of run %s: %s: %s", node.block, border.run_id, error.title, error.message)
+            return border.lacks(key, attempt, error.question)
         case Fenced():  # of a checkpoint: what is logged here is lost as well, for its append will be refused
             info = ErrorInfo(error.code, error.message, False, node.block)
         case NoHeartbeat():

@@ -151,7 +151,7 @@ class Messages:
     def _lost_attempt_answered(self, key: NodeKey, wait: Wait, answer: m.Answer) -> None:
         assert answer.action is not None, "the answer was checked before it was posted"
         fields = answer.fields or {}
-        fact, output = attention.answer(self._clock.now_ms(), key, wait.attempt, answer.action, fields, answer.by)
+        fact, output = attention.answer(self._clock.now_ms(), key, wait, answer.action, fields, answer.by)
         payload = Payload()
         if isinstance(fact, f.WaitAnswered):
             payload = Payload(encode_payload(output))

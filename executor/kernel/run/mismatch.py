@@ -26,12 +26,19 @@ BEFORE_MAX: Final = 3  # calls that are named before it
 Arrival = tuple[int, int, int]  # the event after which it is delivered, that of the end, number of the call
 
 
-class Mismatch(BlockError):
+class CodeUnfit(BlockError):
+    """The code does not fit what is recorded."""
+
+    def __init__(self, message: str, hint: str = OF_FUNCTION) -> None:
+        super().__init__(message, code="steps_changed", retryable=False, hint=hint)
+
+
+class Mismatch(CodeUnfit):
     """The code makes another call than before, or does not make it. `was`: what is recorded as call `n`; `call`: what
     is made in its place."""
 
     def __init__(self, message: str, n: int, was: Step, call: Call | None = None, hint: str = OF_FUNCTION) -> None:
-        super().__init__(message, code="steps_changed", retryable=False, hint=hint)
+        super().__init__(message, hint)
         self.n = n
         self.was = was
         self.call = call

@@ -289,7 +289,7 @@ class Recorder:
                 output = self._notes.reused.get(event.key[1], NULL)
             case WaitOpened():
                 suspend = payload.suspends.get(event.attempt) if payload is not None else None
-                if event.kind == "attention" and event.step is None:  # asked by the core, not by a handler
+                if suspend is None and event.kind == "attention":  # asked by the core, not by a handler
                     suspend = question(self._plan.nodes[event.key[1]], event.attempt)
                 assert suspend is not None
                 extra = self._wait_opened(event, suspend)

@@ -1,6 +1,7 @@
 """Runs with a block type, or a function of a block, that this process does not have, while others may: those of a newer
 version, with another package, or started with other functions; or this one, when it starts again with a function that
 was renamed or left out. They are given back, and come again a little later, until a process that has it claims them.
+A durable function that stays away is a question: its runs are in the inbox then (`other_code.py`).
 A document that names what is not there is refused when it is compiled, so each run had it when it began."""
 
 from __future__ import annotations
@@ -28,6 +29,8 @@ log = logging.getLogger("weft.worker")
 AGAIN_S: Final = (2.0, 6.0)
 AGAIN_EACH_S: Final = 0.05
 AGAIN_MAX_S: Final = 60.0
+# A run whose durable function is missing is given back for this long: another process may have it.
+GIVE_BACK_S: Final = 60.0
 # The block types of functions, which a process without such functions does not have.
 FUNCTIONS: Final = {"python": "Python function", "durable": "durable function"}
 PLANS_MAX: Final = 10_000
@@ -41,18 +44,22 @@ Lacks = Callable[[dict[str, Any]], str | None]
 class MissingBlocks:
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
-        self._by_plan: dict[str, str | None] = {}  # hash -> what is not here
+        self._by_plan: dict[str, tuple[str, ...]] = {}  # hash -> what is not here
+        self._since_ms: dict[str, int] = {}  # run -> when it was first given back
         self._revision = 0  # of the stored connectors that it was found with
         self._logged: set[str] = set()
 
     def of(self, plan: Plan) -> str | None:
         """Return what the plan needs and only another process may have, or None if all is here."""
+        return next(iter(self._all_of(plan)), None)
+
+    def _all_of(self, plan: Plan) -> tuple[str, ...]:
         if self._revision != self._parts.connectors.revision or len(self._by_plan) >= PLANS_MAX:
             self._revision = self._parts.connectors.revision
             self._by_plan.clear()
         if plan.hash not in self._by_plan:
             found = (self._of_block(node) for node in sorted(plan.nodes, key=lambda node: node.type))
-            self._by_plan[plan.hash] = next((what for what in found if what is not None), None)
+            self._by_plan[plan.hash] = tuple(what for what in found if what is not None)
         return self._by_plan[plan.hash]
 
     async def held_up_by(self, row: RunRow, plan: Plan) -> str | None:
@@ -60,11 +67,19 @@ class MissingBlocks:
         Raises StoreError."""
         what = self.of(plan)
         known = self._parts.owned.missing
-        if what is None or row.orphaned or await self._messages(row, m.Cancel):
+        if what is None:
+            self._since_ms.pop(row.id, None)
+        if what is None or row.orphaned or self._asks(row, plan) or await self._messages(row, m.Cancel):
             known.pop(row.id, None)
             return None
         known[row.id] = what
         return what
+
+    def _asks(self, row: RunRow, plan: Plan) -> bool:
+        """Returns True if the run has been given back for long enough, and its handlers ask for what is missing."""
+        now_ms = self._parts.clock.now_ms()
+        asks = all(what.startswith(FUNCTIONS["durable"]) for what in self._all_of(plan))
+        return asks and now_ms - self._since_ms.setdefault(row.id, now_ms) >= GIVE_BACK_S * 1000
 
     async def give_back(self, row: RunRow, plan: Plan, what: str) -> None:
         """A claimed run that needs this. If it is to move to another version, it does, and is looked at again. Raises

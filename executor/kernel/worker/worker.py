@@ -40,6 +40,7 @@ from executor.kernel.store.topics.waits import Answered, WaitRow
 from executor.kernel.worker.admission import Admission
 from executor.kernel.worker.clock_repair import ClockRepair
 from executor.kernel.worker.missing import MissingBlocks
+from executor.kernel.worker.other_code import OtherCodeWaits
 from executor.kernel.worker.pace import Load, Pace
 
 log = logging.getLogger("weft.worker")
@@ -91,6 +92,12 @@ class Worker:
         self._claiming = BackgroundTask(
             f"{self.name}:claim", self._claim_once, failed="claiming failed", log=log, wake=self._wake
         )
+        self._entering = BackgroundTask(
+            f"{self.name}:code",
+            OtherCodeWaits(parts).look,
+            failed="looking for runs that wait for code failed",
+            log=log,
+        )
         self._renewing = BackgroundTask(f"{self.name}:renew", self._renew_all, failed="renewing leases failed", log=log)
 
     def active(self) -> tuple[int, int]:
@@ -115,6 +122,7 @@ class Worker:
         parts.clock.on_jump(self._wake.set)
         self._renewed_at_ms = parts.clock.now_ms()
         self._claiming.start()
+        self._entering.start()
         self._renewing.start(after_s=self._renew_every_s)
         self._losses = Repeated()
         self._context = copy_context()  # of what runs, not of who asks for it
@@ -140,7 +148,9 @@ class Worker:
         tasks = [task for task in self._tasks.values() if not task.done()]
         for task in tasks:
             task.cancel()
-        await asyncio.gather(*tasks, self._claiming.stop(), self._renewing.stop(), return_exceptions=True)
+        await asyncio.gather(
+            *tasks, self._claiming.stop(), self._entering.stop(), self._renewing.stop(), return_exceptions=True
+        )
         # All that this worker owns, after all that it has written: also what a claim or a new run that was cut off has
         # committed, and what was still being recovered.
         try:

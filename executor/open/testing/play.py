@@ -85,6 +85,8 @@ async def _answer(engine: Engine, run: str, answers: Answers, answered: set[tupl
         if wait.kind in ("timer", "child") or (wait.run, wait.id) in answered:
             continue
         name = _answered_as(wait, answers)
+        if name is None and wait.request.get("reason") == "code":
+            raise Stuck(wait.request["text"])
         if name is None and wait.kind != "attention":
             if wait.expires_at_ms is not None or await _may_continue(engine, wait):
                 continue

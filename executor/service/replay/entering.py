@@ -28,7 +28,7 @@ from executor.kernel.process.clock import SystemClock
 from executor.kernel.process.timers import Timers
 from executor.kernel.run.border import Border
 from executor.kernel.run.durable import Driver, Entry
-from executor.kernel.run.mismatch import Mismatch
+from executor.kernel.run.mismatch import CodeUnfit
 from executor.kernel.run.recorded import Recorded
 from executor.kernel.run.step_work import Call, StepJournal, StepWork
 from executor.kernel.store.topics.store import Store
@@ -42,7 +42,7 @@ class JournalEnds(BaseException):
 
 class Entered(Struct):
     """The end of an entry. `open`: it waits where the journal ends, and `calls` are those that the journal does not
-    have. `parted`: it makes other calls than the journal; `error` is the Mismatch."""
+    have. `parted`: it makes other calls than the journal; `error` says how."""
 
     end: Literal["returned", "raised", "open", "parted"]
     value: Any = None
@@ -130,7 +130,7 @@ async def enter(
         new = tuple(call for n, call in sorted(replay.calls.items()) if n not in entry.known)
         return Entered("open", calls=new)
     except Exception as error:
-        parted = next((one for one in (error, error.__cause__) if isinstance(one, Mismatch)), None)
+        parted = next((one for one in (error, error.__cause__) if isinstance(one, CodeUnfit)), None)
         return Entered("raised", error=error) if parted is None else Entered("parted", error=parted)
     return Entered("returned", done.output)
 

@@ -197,7 +197,7 @@ function apply(view: Draft, event: WireEvent): void {
           child: wait.child ?? null,
         }),
         // That of a step: its attempt was lost before, and counted.
-        lost: node.lost + (wait.kind === 'attention' && data.step === undefined ? 1 : 0),
+        lost: node.lost + (wait.kind === 'attention' && data.step === undefined && !data.reason ? 1 : 0),
       })
     }
     case 'wait.closed': {

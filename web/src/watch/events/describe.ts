@@ -129,13 +129,15 @@ function happened(event: WireEvent, doc: Document | null): string {
     case 'retry.scheduled':
       return data.error?.code === 'attempt_lost'
         ? `${name} resumed after a restart`
-        : data.error?.code === 'run_forked'
-          ? `${name} starts again in this run`
-          : data.deferred === 'asked'
-            ? `${name} was asked to try again later`
-            : data.deferred === 'not_begun'
-              ? `${name} could not start and is tried again`
-              : `${name} failed, attempt ${event.attempt + 1} scheduled`
+        : data.error?.code === 'code_changed'
+          ? `${name} is tried with the code that is here`
+          : data.error?.code === 'run_forked'
+            ? `${name} starts again in this run`
+            : data.deferred === 'asked'
+              ? `${name} was asked to try again later`
+              : data.deferred === 'not_begun'
+                ? `${name} could not start and is tried again`
+                : `${name} failed, attempt ${event.attempt + 1} scheduled`
     case 'retry.hastened':
       return `${name}: attempt ${event.attempt} starts now`
     case 'region.sized':

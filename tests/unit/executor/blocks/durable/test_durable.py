@@ -16,8 +16,9 @@ import pytest
 import weft
 from compiler.diagnostics import CompileError
 from executor.kernel.journal.codec import data_of
+from executor.open.engine import Engine
 from executor.open.testing.engines import BEGIN_MS, ManualClock, engine
-from executor.open.testing.play import finish
+from executor.open.testing.play import Stuck, finish
 from executor.service.views import RunView
 from tests.support.durable_functions import after, again, branches, do, outside, queue, saga, signup
 
@@ -318,21 +319,33 @@ async def changed() -> str:
     return text
 
 
-async def test_other_calls_than_before_end_the_run_and_cannot_be_caught() -> None:
+async def unfit(opened: Engine, run: str) -> str:
+    """Return the question of a run whose code does not fit it."""
+    with pytest.raises(Stuck) as stuck:
+        await finish(opened, run)
+    view = await opened.runs.view(run)
+    (wait,) = [wait for wait in view.waits if wait.kind == "attention"]
+    assert (view.status, view.error, wait.request["reason"]) == ("waiting", None, "code")
+    return str(stuck.value)
+
+
+async def test_other_calls_than_before_hold_the_run_up_and_cannot_be_caught() -> None:
     changing["first"] = True
     async with engine(workflows=[changed]) as opened:
         run = (await opened.submit(changed)).run
         while (await opened.runs.view(run)).status != "waiting":
             await asyncio.sleep(0.01)
         changing["first"] = False
-        view = await finish(opened, run)
-    assert view.error is not None and view.error["code"] == "steps_changed"
-    line = changed.function.__code__.co_firstlineno + 3
-    assert re.fullmatch(
-        rf'test_durable\.py:{line}: call 1 is `([\w.]+)\(text="b"\)` now, and was `\1\(text="a"\)` when this run first '
-        rf"came here \(run {run}, event \d+, 2027-01-15 08:00:\d\d UTC\)\. It is the first call\.",
-        view.error["message"],
-    )
+        message = await unfit(opened, run)
+        line = changed.function.__code__.co_firstlineno + 3
+        assert re.match(
+            rf'test_durable\.py:{line}: call 1 is `([\w.]+)\(text="b"\)` now, and was `\1\(text="a"\)` when this run '
+            rf"first came here \(run {run}, event \d+, 2027-01-15 08:00:\d\d UTC\)\. It is the first call\.",
+            message,
+        )
+        assert "is not the same each time" in message
+        changing["first"] = True
+        assert (await finish(opened, run, {"body": "retry"})).output == "a again"
 
 
 @weft.durable
@@ -352,18 +365,21 @@ async def test_a_call_that_is_not_made_any_more_is_found(removes: str) -> None:
         while (await opened.runs.view(run)).status != "waiting":
             await asyncio.sleep(0.01)
         changing["first"] = False
-        view = await finish(opened, run)
-    assert view.error is not None and view.error["code"] == "steps_changed"
-    n, what = (
-        (1, '`tests.support.durable_functions.again(text="a")`') if removes == "the step" else (2, "the wait `sleep`")
-    )
-    line = shorter.function.__code__.co_firstlineno + 1 + 2 * n
-    if removes == "the step":
-        made = f"test_durable.py:{line + 2}: call 1 is the wait `sleep` now, and was {what} when"
-    else:
-        made = f"test_durable.py:{line}: call 2 was {what} when this run first came here, and is not made now (run"
-    assert view.error["message"].startswith(made)
-    assert view.error["message"].endswith("It is the first call." if n == 1 else "durable_functions.again (1).")
+        message = await unfit(opened, run)
+        n, what = (
+            (1, '`tests.support.durable_functions.again(text="a")`')
+            if removes == "the step"
+            else (2, "the wait `sleep`")
+        )
+        line = shorter.function.__code__.co_firstlineno + 1 + 2 * n
+        if removes == "the step":
+            made = f"test_durable.py:{line + 2}: call 1 is the wait `sleep` now, and was {what} when"
+        else:
+            made = f"test_durable.py:{line}: call 2 was {what} when this run first came here, and is not made now (run"
+        assert message.startswith(made)
+        assert ("It is the first call." if n == 1 else "durable_functions.again (1).") in message
+        changing["first"] = True
+        assert (await finish(opened, run, {"body": "retry"})).output == "done"
 
 
 @weft.durable
