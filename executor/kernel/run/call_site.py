@@ -28,10 +28,18 @@ class CallSite(Struct, frozen=True):
 
 
 class LaneTask(asyncio.Task[Any]):
-    """A task of a lane. `number`: in the order in which they begin."""
+    """A task of a lane. `number`: in the order in which they begin. Its hash is the same in each entry, and so is the
+    order of sets of tasks, such as that of a TaskGroup."""
 
-    number: int = 0
     parent: LaneTask | None = None
+
+    def __init__(self, coro: Any, number: int, seed: int, **options: Any) -> None:
+        self.number = number
+        self._hash = seed + number
+        super().__init__(coro, **options)
+
+    def __hash__(self) -> int:
+        return self._hash
 
 
 def site_of(file: str) -> CallSite:

@@ -98,7 +98,7 @@ class Driver:
         self._timers = timers
         self._loop = journal.loop
         self._context = copy_context()
-        self._lane = Lane(self._timer, lambda: self.now_ms)  # type: ignore[abstract]  # it gets those that it refuses by setattr
+        self._lane = Lane(self._timer, lambda: self.now_ms, entry.seed)  # type: ignore[abstract]  # it gets those that it refuses by setattr
         self._file = ""  # of the code
         self._n = 0
         self._made: dict[int, _Made] = {}  # not delivered yet

@@ -15,6 +15,7 @@ from collections import deque
 from collections.abc import Callable, Coroutine
 from contextvars import Context
 from typing import Any, Final, NoReturn, TypeVarTuple, Unpack
+from zlib import crc32
 
 from executor.errors import NotDeterministic
 from executor.kernel.handler.base import Leaving
@@ -34,14 +35,18 @@ class Timer(asyncio.TimerHandle):
 
 
 class Lane(asyncio.AbstractEventLoop):
-    """`set_timer` begins the durable wait of a timer; `time_ms` returns the time of the last arrival."""
+    """`set_timer` begins the durable wait of a timer; `time_ms` returns the time of the last arrival; `seed` is the
+    same in each entry."""
 
-    def __init__(self, set_timer: Callable[[int], asyncio.Future[Any]], time_ms: Callable[[], int]) -> None:
+    def __init__(
+        self, set_timer: Callable[[int], asyncio.Future[Any]], time_ms: Callable[[], int], seed: str = ""
+    ) -> None:
         self._set_timer = set_timer
         self._time_ms = time_ms
         self._ready: deque[asyncio.Handle] = deque()
         self._tasks: list[asyncio.Task[Any]] = []
         self._numbers = 0
+        self._seed = crc32(seed.encode())
         self._kept = 64  # of those: when there are more, those that are done are left out
         self._closed = False
         self.refused: NotDeterministic | None = None  # the first, which the code may have caught
@@ -118,8 +123,7 @@ class Lane(asyncio.AbstractEventLoop):
         return asyncio.Future(loop=self)
 
     def create_task(self, coro: Any, **options: Any) -> asyncio.Task[Any]:
-        task = LaneTask(coro, loop=self, **options)
-        task.number = self._numbers
+        task = LaneTask(coro, self._numbers, self._seed, loop=self, **options)
         self._numbers += 1
         if task.number and isinstance(parent := asyncio.current_task(self), LaneTask):
             task.parent = parent

@@ -241,3 +241,26 @@ def test_every_method_of_a_loop_is_there_or_refused() -> None:
     }
     missing = {name for name in vars(base) if not name.startswith("__") and name not in vars(Lane)} - known
     assert missing == set()
+
+
+def test_a_group_cancels_its_tasks_in_the_same_order_each_time() -> None:
+    def cancelled() -> list[int]:
+        driven, seen = Driven(), list[int]()
+
+        async def waits(n: int) -> None:
+            try:
+                await driven.lane.create_future()
+            finally:
+                seen.append(n)
+
+        async def main() -> None:
+            async with asyncio.TaskGroup() as group:
+                for n in range(20):
+                    group.create_task(waits(n))
+
+        driven.begin(main).cancel()
+        driven.lane.run_idle()
+        return seen
+
+    kept = [cancelled() for _ in range(5)]  # the objects of all have different addresses
+    assert len(kept[0]) == 20 and all(seen == kept[0] for seen in kept)
