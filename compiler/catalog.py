@@ -85,6 +85,8 @@ class BlockSpec(Struct, frozen=True):
     trigger     may start a run; has no in-edges
     by_document of a trigger: `input` of the document describes the input of its runs
     preferred   of several triggers, a run starts at this one if the caller names none
+    undoes      the param with the id of a block, of the same type, which this one undoes when the run is cancelled:
+                after `finally` of the trigger, with the steps of that block
     inside      the only kind of container that the block may be in, at any depth
     container   loop or parallel: has a body
     output      JSON Schema of the output; None if it depends on data (then unknown fields read as null)
@@ -119,6 +121,7 @@ class BlockSpec(Struct, frozen=True):
     trigger: bool = False
     by_document: bool = False
     preferred: bool = False
+    undoes: str = ""
     inside: Literal["loop"] | None = None
     container: Literal["loop", "parallel"] | None = None
     output: dict[str, Any] | None = None

@@ -19,7 +19,7 @@ from compiler.keys import CLEANUP_SUFFIX
 from compiler.references import escape, find, normalize, parse
 from compiler.schema import admits, checker_of, is_open, schema_error
 from compiler.variables import parse_path
-from compiler.wiring import OUT, Wiring, called
+from compiler.wiring import OUT, ROOT, Wiring, called
 from compiler.wording import is_blank, title_of
 
 # The params that each mode of a container requires.
@@ -67,6 +67,8 @@ def check(wiring: Wiring, catalog: Catalog, limits: Limits, report: Report) -> N
             _inside(block, spec.inside, wiring, report)
         if CLEANUP_SUFFIX in wiring.bodies or wiring.cleanups:
             _in_cleanup(block, spec, wiring, report)
+        if block.id in wiring.reached and undone_by(wiring, block.id) is not None:
+            _undoes(block, spec, wiring, report)
         if spec.container:
             _body(block, spec.container, wiring, report)
             _size(block, spec, limits, wiring, report)
@@ -260,6 +262,26 @@ def _not_cached(block: BlockDoc, spec: BlockSpec) -> str | None:
     if spec.effect == "write" and not (spec.only_reads is not None and spec.only_reads(block.params)):
         return "the block may change something, which the cache would prevent"
     return None
+
+
+def undone_by(wiring: Wiring, block_id: str) -> str | None:
+    """Return the id of the block that this one undoes, or None."""
+    spec = wiring.specs[block_id]
+    named = wiring.blocks[block_id].params.get(spec.undoes) if spec is not None and spec.undoes else None
+    return named if isinstance(named, str) else None
+
+
+def _undoes(block: BlockDoc, spec: BlockSpec, wiring: Wiring, report: Report) -> None:
+    undone = wiring.blocks.get(block.params[spec.undoes])
+    alone = wiring.children.get(CLEANUP_SUFFIX) == [block.id]
+    if undone is None or wiring.specs[undone.id] is not spec or wiring.parent[undone.id] != ROOT:
+        message = f"{wiring.called(block.id)} undoes {block.params[spec.undoes][:80]!r}, which is no such block."
+    elif not alone:
+        message = f"{wiring.called(block.id)} undoes another block, and must be alone in the cleanup of the run."
+    else:
+        return
+    where = pointer_to(block.id, "params", spec.undoes)
+    report.add("undo_invalid", where, message, block=block.id, field=spec.undoes)
 
 
 def _output_schema(block: BlockDoc, wiring: Wiring, report: Report) -> None:

@@ -180,6 +180,8 @@ class Region(Struct, frozen=True, omit_defaults=True):
     on_branch_error  parallel: the effect of an unhandled failure inside a branch
     start, end  the sentinels; of the root's cleanup both are the trigger
     cleanup    index of the cleanup region; -1 without one
+    undoes     of the root's cleanup: number of a node of the root, or -1. It runs only if the run ends while that node
+               is under way, and its one node takes over the steps of that node
     single     the result of a scope is the output of its one end, not a list (a body with `results: value`)
     """
 
@@ -199,6 +201,7 @@ class Region(Struct, frozen=True, omit_defaults=True):
     cleanup: int = -1
     may_end: tuple[int, ...] = ()
     single: bool = False
+    undoes: int = -1
 
     @property
     def all_ends(self) -> tuple[int, ...]:
@@ -276,6 +279,13 @@ class Plan(Struct, frozen=True, omit_defaults=True, dict=True):
     def has_cleanup(self) -> bool:
         """True if something runs after a container, or after the run."""
         return any(region.kind == "cleanup" for region in self.regions)
+
+    @cached_property
+    def undone(self) -> tuple[tuple[()], int] | None:
+        """The key of the node of which the cleanup of the run undoes the steps."""
+        cleanup = self.regions[0].cleanup
+        undoes = -1 if cleanup < 0 else self.regions[cleanup].undoes
+        return None if undoes < 0 else ((), undoes)
 
     def in_cleanup(self, path: Iterable[tuple[int, int]]) -> bool:
         return self.has_cleanup and any(self.regions[region].kind == "cleanup" for region, _ in path)

@@ -15,7 +15,7 @@ from msgspec import Raw, Struct
 
 from compiler.bind import Places
 from compiler.catalog import CONCURRENCY_DEFAULT, LOOP_MAX_DEFAULT, BlockSpec, may_repeat
-from compiler.check import literal_count, mode_of, whole_number
+from compiler.check import literal_count, mode_of, undone_by, whole_number
 from compiler.document import BlockDoc, CacheDoc
 from compiler.flow import Flow
 from compiler.keys import CLEANUP_SUFFIX
@@ -111,7 +111,11 @@ def _region(wiring: Wiring, flow: Flow, layout: Layout, index: int, nodes: tuple
         around = container.removesuffix(CLEANUP_SUFFIX) or wiring.trigger
         assert around is not None, "only a trigger has the cleanup of a run"
         start, end = layout.start[around], layout.places.node[around]
-        return make(kind="cleanup", parent=parent, indegree=degrees, ends=ends, limit=1, start=start, end=end)
+        undone = undone_by(wiring, layout.blocks[index][0])
+        undoes = -1 if undone is None else layout.places.node[undone]
+        return make(
+            kind="cleanup", parent=parent, indegree=degrees, ends=ends, limit=1, start=start, end=end, undoes=undoes
+        )
     block, kind = wiring.blocks[container], _spec(wiring, container).container
     assert kind is not None, "only containers have bodies"
     params = block.params

@@ -35,7 +35,7 @@ BOUNDS = {
     "modules in circles": 0,
     "circles of the rooms of executor": 0,
     "circles of the rooms of server": 0,
-    "lines of executor.kernel.store": 10_387,
+    "lines of executor.kernel.store": 10_400,  # runs that a cleanup starts are no orphans
     "lines of executor.kernel.run": 8_300,
     "lines of executor.kernel.core": 3_300,
     "lines of executor.kernel.values": 3_101,

@@ -17,6 +17,7 @@ from typing import Any
 
 # Modules and the public names that they define; `module:name` where the name in the module is another one.
 _PLACES = {
+    "asyncio:CancelledError": "Cancelled",
     "compiler.builder.blocks": (
         "Agent Approval Branch Break Case ChatTrigger ContinueAsNew Each File Form FormTrigger Function HitEndpoint "
         "Http Loop Note Response Router RunWorkflow Schedule SendEmail Set Signal Sleep Sql Start Variables Webhook"
@@ -32,7 +33,7 @@ _PLACES = {
     "compiler.tracing.ways": "attempt each otherwise when",
     "compiler.tracing.workflow": "call workflow",
     "executor.blocks.durable.group": "group",
-    "executor.blocks.durable.together": "First first gather timeout",
+    "executor.blocks.durable.together": "First first gather shield timeout",
     "executor.blocks.durable.values": "now random uuid",
     "executor.blocks.durable.waits": "form signal until",
     "executor.blocks.types.typed": "TypedBlock block",

@@ -2,6 +2,7 @@
 # fmt: off
 # ruff: noqa: I001
 
+from asyncio import (CancelledError)
 from compiler.builder.blocks import (
     Agent, Approval, Branch, Break, Case, ChatTrigger, ContinueAsNew, Each, File, Form, FormTrigger, Function,
     HitEndpoint, Http, Loop, Note, Response, Router, RunWorkflow, Schedule, SendEmail, Set, Signal, Sleep, Sql,
@@ -18,7 +19,7 @@ from compiler.tracing.steps import (step)
 from compiler.tracing.ways import (attempt, each, otherwise, when)
 from compiler.tracing.workflow import (call, workflow)
 from executor.blocks.durable.group import (group)
-from executor.blocks.durable.together import (First, first, gather, timeout)
+from executor.blocks.durable.together import (First, first, gather, shield, timeout)
 from executor.blocks.durable.values import (now, random, uuid)
 from executor.blocks.durable.waits import (form, signal, until)
 from executor.blocks.types.typed import (TypedBlock, block)
@@ -35,18 +36,19 @@ from server.client.errors import (ApiError, ClientError, RunFailed, ServerUnreac
 from server.client.stream import (Event)
 
 __version__: str
+Cancelled = CancelledError
 open = open_engine
 
 __all__ = [
     "Agent", "AlreadyAnswered", "Answer", "AnswerInvalid", "ApiError", "Approval", "AsyncClient", "BadRequest",
-    "Block", "BlockError", "Branch", "Break", "BuildError", "Case", "ChatTrigger", "Client", "ClientError",
-    "Conflict", "Container", "Context", "ContinueAsNew", "Done", "Durable", "Each", "Edge", "End", "Engine",
-    "Event", "File", "First", "Form", "FormTrigger", "Function", "Graph", "HitEndpoint", "Http", "InputInvalid",
-    "LimitExceeded", "Loop", "NotDeterministic", "NotFound", "Note", "Parallel", "Param", "Patch", "QueueFull",
-    "Ref", "Response", "Router", "RunFailed", "RunWorkflow", "Schedule", "SendEmail", "Sequence",
-    "ServerUnreachable", "Set", "Signal", "Sleep", "Sql", "Start", "StepFailed", "StoreError", "Suspend",
-    "TraceError", "TypedBlock", "Variables", "Webhook", "WeftError", "Workflow", "approve", "attempt", "block",
-    "call", "context", "continue_as_new", "durable", "each", "first", "form", "gather", "group", "http",
-    "in_order", "now", "open", "otherwise", "random", "ref", "signal", "sleep", "step", "timeout", "tool",
-    "until", "uuid", "when", "workflow"
+    "Block", "BlockError", "Branch", "Break", "BuildError", "Cancelled", "Case", "ChatTrigger", "Client",
+    "ClientError", "Conflict", "Container", "Context", "ContinueAsNew", "Done", "Durable", "Each", "Edge",
+    "End", "Engine", "Event", "File", "First", "Form", "FormTrigger", "Function", "Graph", "HitEndpoint",
+    "Http", "InputInvalid", "LimitExceeded", "Loop", "NotDeterministic", "NotFound", "Note", "Parallel",
+    "Param", "Patch", "QueueFull", "Ref", "Response", "Router", "RunFailed", "RunWorkflow", "Schedule",
+    "SendEmail", "Sequence", "ServerUnreachable", "Set", "Signal", "Sleep", "Sql", "Start", "StepFailed",
+    "StoreError", "Suspend", "TraceError", "TypedBlock", "Variables", "Webhook", "WeftError", "Workflow",
+    "approve", "attempt", "block", "call", "context", "continue_as_new", "durable", "each", "first", "form",
+    "gather", "group", "http", "in_order", "now", "open", "otherwise", "random", "ref", "shield", "signal",
+    "sleep", "step", "timeout", "tool", "until", "uuid", "when", "workflow"
 ]

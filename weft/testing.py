@@ -9,13 +9,14 @@ crashes at every commit. See docs/howto/test-your-workflows.md.
 from executor.open.testing.crashes import CrashReport, Problem, crash_everywhere
 from executor.open.testing.engines import ManualClock, engine, settled
 from executor.open.testing.outside import Effect, Outside
-from executor.open.testing.play import Ran, Stuck, finish, run_block
+from executor.open.testing.play import CANCEL, Ran, Stuck, finish, run_block
 from executor.open.testing.replay import replay, replays
 from executor.open.testing.scripted import Scripted, failure, scripted
 from executor.service.replay.checking import Checked
 from server.scripted_model import ScriptedModel
 
 __all__ = [
+    "CANCEL",
     "Checked",
     "CrashReport",
     "Effect",

@@ -13,22 +13,26 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Coroutine, Iterable, Mapping
+from datetime import timedelta
 from functools import cached_property
 from typing import Any, Final, ParamSpec, TypeVar, overload
 
 from compiler.builder.errors import TraceError
 from compiler.builder.step import Block, Options
 from compiler.tracing.code import code_of, reached
+from compiler.tracing.duration import pause_of
 from compiler.tracing.listing import listing_of
 from compiler.tracing.steps import NAME_LENGTH_MAX, module_of
 from compiler.tracing.trace import Trace
 from compiler.tracing.values import Traced
 from compiler.tracing.workflow import FunctionWorkflow, called_by, is_composed
+from compiler.wiring import FINALLY
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
 BODY: Final = "body"
+UNDO: Final = "undo"  # what the function does when its run is cancelled
 TYPE: Final = "durable"
 
 
@@ -58,6 +62,14 @@ class Durable(FunctionWorkflow[P, Coroutine[Any, Any, R]]):
         """A hash of its code, when it is first asked for."""
         return code_of(self.function)
 
+    def _trace(self) -> tuple[dict[str, Any], Trace]:
+        if self._traced is None:
+            document, trace = super()._trace()
+            body = document["blocks"][BODY]
+            document["blocks"][UNDO] = {"type": TYPE, "params": body["params"] | {"undoes": BODY}}
+            document["edges"].append({"source": trace.start.id, "target": UNDO, "handle": FINALLY})
+        return super()._trace()
+
     def _record(self, trace: Trace, values: Mapping[str, Traced]) -> None:
         params = {"function": self.called, "code": self.code}
         options: Options = {"params": params | ({"arguments": dict(values)} if values else {})}
@@ -72,7 +84,11 @@ def durable(function: Callable[P, Coroutine[Any, Any, R]], /) -> Durable[P, R]: 
 
 @overload
 def durable(
-    *, name: str | None = None, settings: Mapping[str, Any] | None = None
+    *,
+    name: str | None = None,
+    timeout: float | timedelta | None = None,
+    undo: float | timedelta | None = None,
+    settings: Mapping[str, Any] | None = None,
 ) -> Callable[[Callable[P, Coroutine[Any, Any, R]]], Durable[P, R]]: ...
 
 
@@ -81,6 +97,8 @@ def durable(
     /,
     *,
     name: str | None = None,
+    timeout: float | timedelta | None = None,
+    undo: float | timedelta | None = None,
     settings: Mapping[str, Any] | None = None,
 ) -> Any:
     """Make an `async def` in ordinary Python a workflow: it awaits steps and what weft offers, and after a crash or a
@@ -88,7 +106,11 @@ def durable(
 
     name      of the workflow; by default that of the function with `-` in place of `_`. It must stay the same while
               runs are open
-    settings  `settings` of the document, such as `{"timeout_s": 3600}`
+    timeout   how long it may work in one stretch, as a timedelta or in seconds: not the time for which it waits
+    undo      how long it may take to undo what it did, after a cancel or the timeout: 5 minutes by default
+    settings  other `settings` of the document, such as `{"pool": "gpu"}`
+
+    When its run is cancelled, or the timeout is over, `weft.Cancelled` is raised where it waits.
 
     Raises TraceError: a parameter has no JSON form, or the function is not an `async def` of a module.
     """
@@ -97,7 +119,9 @@ def durable(
         called = name or function.__name__.replace("_", "-")
         if len(called) > NAME_LENGTH_MAX:
             raise TraceError(f"a durable function cannot have the name {called[:80]!r}.")
-        return Durable(function, called, settings or {})
+        times = {"timeout_s": timeout, "cleanup_timeout_s": undo}
+        given = {setting: pause_of(time, {}) for setting, time in times.items() if time is not None}
+        return Durable(function, called, {**(settings or {}), **given})
 
     return made(function) if function is not None else made
 

@@ -22,7 +22,7 @@ def folder(tmp_path: Path) -> Path:
     blocks: list[tuple[str, str]] = re.findall(r"^```python\n# (\S+)\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE)
     for name, text in blocks:
         (tmp_path / name).write_text(f"# {name}\n{text}")
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["flow.py", "main.py", "test_flow.py"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["delivery.py", "flow.py", "main.py", "test_flow.py"]
     return tmp_path
 
 
@@ -54,7 +54,7 @@ def test_the_file_has_no_findings(folder: Path) -> None:
 @pytest.mark.timeout(200)
 def test_its_tests_pass(folder: Path) -> None:
     done = run(folder, "-m", "pytest", "-q", "-o", "asyncio_mode=auto", "test_flow.py", timeout_s=180)
-    assert "2 passed" in done.stdout, done.stdout
+    assert "3 passed" in done.stdout, done.stdout
 
 
 def test_the_limits_are_those_of_the_page() -> None:

@@ -37,16 +37,16 @@ class Running:
 
     def __init__(self, ctx: Context, calls: DurableCalls, is_changed: bool = False) -> None:
         self._ctx = ctx
-        self._calls = calls
+        self.calls = calls
         self._is_changed = is_changed
         self._seeds = count(1)
 
     @property
     def now(self) -> datetime:
-        return datetime.fromtimestamp(self._calls.now_ms / 1000, UTC)
+        return datetime.fromtimestamp(self.calls.now_ms / 1000, UTC)
 
     def seed(self) -> bytes:
-        return sha256(f"{self._calls.seed}:{next(self._seeds)}".encode()).digest()
+        return sha256(f"{self.calls.seed}:{next(self._seeds)}".encode()).digest()
 
     async def step(self, step: Step[Any, Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         plain = inspect.signature(step.function)
@@ -61,7 +61,7 @@ class Running:
         def work(n: int) -> Awaitable[Any]:
             return self._tries(step, converted, n)
 
-        return _read(step.signature.returns, await self._calls.step(step.name, given, work, step.effect))
+        return _read(step.signature.returns, await self.calls.step(step.name, given, work, step.effect))
 
     async def _tries(self, step: Step[Any, Any], arguments: Mapping[str, Any], n: int) -> Any:
         """Call the function, again after an error as its policy says. Raises BlockError."""
@@ -90,10 +90,10 @@ class Running:
         return _read(workflow.signature.returns, await self.ask(run_workflow, workflow.name, params))
 
     async def sleep(self, seconds: float) -> None:
-        await self._calls.sleep(self._calls.now_ms + round(seconds * 1000))
+        await self.calls.sleep(self.calls.now_ms + round(seconds * 1000))
 
     async def until(self, time_ms: int) -> None:
-        await self._calls.sleep(time_ms)
+        await self.calls.sleep(time_ms)
 
     async def approve(self, params: Mapping[str, Any], fields: Any) -> Answer[Any]:
         answer = dict(await self.ask(approval, params["title"], params))
@@ -114,16 +114,16 @@ class Running:
     def refuse_type(self, error: BlockError) -> BaseException:
         """Return the error of a result that does not fit its type. If the run began with other code, the type may have
         been another."""
-        return self._calls.refuse(CodeUnfit(error.message)) if self._is_changed else error
+        return self.calls.refuse(CodeUnfit(error.message)) if self._is_changed else error
 
     def ask(self, block: Block, name: str, params: Mapping[str, Any]) -> Awaitable[Any]:
         """Wait as a block of this type does with these params."""
-        ctx = replace(self._ctx, params=dict(params), now_ms=self._calls.now_ms)
+        ctx = replace(self._ctx, params=dict(params), now_ms=self.calls.now_ms)
 
         async def suspend() -> Suspend:
             return cast(Suspend, await block.run(ctx))
 
-        return self._calls.wait(name, suspend)
+        return self.calls.wait(name, suspend)
 
 
 def present(called: str) -> Running:

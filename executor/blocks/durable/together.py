@@ -6,13 +6,16 @@ They work on tasks of asyncio, as `asyncio.TaskGroup` and `asyncio.timeout` do, 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from contextlib import asynccontextmanager
+from contextvars import ContextVar
 from datetime import timedelta
 from typing import Any, Generic, TypeVar, Unpack, overload
 
 from msgspec import Struct
 
 from compiler.tracing.duration import Duration, pause_of
+from executor.blocks.durable.running import present
 
 A = TypeVar("A")
 B = TypeVar("B")
@@ -87,6 +90,26 @@ def timeout(time: float | timedelta | None = None, /, **more: Unpack[Duration]) 
     """`async with weft.timeout(hours=2):` when the time is over, what is inside is cancelled, and raises TimeoutError.
     A step that changes something outside is left to finish."""
     return asyncio.timeout(pause_of(time, more))
+
+
+@asynccontextmanager
+async def shield() -> AsyncIterator[None]:
+    """`async with weft.shield():` a cancel of the run is raised after what is inside has ended. Timeouts inside work as
+    elsewhere; parts of the function beside it continue meanwhile."""
+    calls = present("shield").calls
+    if _shielded.get():
+        yield
+        return
+    await calls.enter_shield()
+    token = _shielded.set(True)
+    try:
+        yield
+    finally:
+        _shielded.reset(token)
+        calls.leave_shield()
+
+
+_shielded: ContextVar[bool] = ContextVar("weft_shielded", default=False)
 
 
 async def _each(items: Iterable[A], function: Callable[[A], Awaitable[T]], at_most: int) -> list[T]:

@@ -34,6 +34,7 @@ class DurableBlock:
             description=f"Runs a durable function of this server: {', '.join(sorted(functions))}.",
             category="action",
             params=_params(functions),
+            undoes="undoes",
             effect="write",
             idempotent=True,  # its steps are what may not be repeated, and each has its own effect
             pauses=True,
@@ -94,7 +95,10 @@ def _params(functions: Mapping[str, Any]) -> dict[str, Any]:
     params = function_params(functions, "A function with @weft.durable.")
     about = "A hash of the code with which runs begin. A change of the code makes another version."
     code = {"type": "string", "title": "Code", "description": about, "x-ui": {"order": 3, "advanced": True}}
-    return {**params, "properties": {**params["properties"], "code": code}}
+    about = "Id of the block with the function that this one continues when the run is cancelled."
+    shown = {"order": 4, "widget": "text", "advanced": True}
+    undoes = {"type": "string", "title": "Undoes", "description": about, "x-ui": shown, "x-weft": "literal"}
+    return {**params, "properties": {**params["properties"], "code": code, "undoes": undoes}}
 
 
 def _other_code(durable: Durable[Any, Any], of_run: str, error: CodeUnfit) -> OtherCode:

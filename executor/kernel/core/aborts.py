@@ -8,7 +8,7 @@ from itertools import count
 from compiler.keys import ROOT, NodeKey, Path
 from compiler.plan import Plan
 from executor.kernel.core.events import ErrorInfo
-from executor.kernel.core.state import Abort, AbortKey, Cleanup, Container, ContainerKey, State, Status
+from executor.kernel.core.state import Abort, AbortKey, Cleanup, Container, ContainerKey, RunPhase, State, Status
 
 # The abort of a run that ends before its root: the root has no container around it, so it counts as a branch of itself.
 ROOT_ABORT: AbortKey = ((), 0, 0)
@@ -143,7 +143,7 @@ def _drained(plan: Plan, state: State, abort: AbortKey) -> None:
             if node.sentinel == "start":
                 state.containers.pop((path, node.body), None)
             if state.tries:
-                state.tries.pop((path, number), None)
+                forget_steps(plan, state, (path, number))
     outer, body, index = abort
     if abort == ROOT_ABORT:
         state.root_closed = True
@@ -175,6 +175,27 @@ def owes_cleanup(plan: Plan, state: State, key: ContainerKey) -> bool:
     container = state.containers.get(key)
     begun = container is None or container.cleanup is not Cleanup.NOT_BEGUN
     return not begun and plan.regions[key[1]].cleanup >= 0
+
+
+def owes_undo(plan: Plan, state: State, key: NodeKey) -> bool:
+    """Returns True for a node that is to be undone when nothing of the run is under way any more."""
+    return state.root_cleanup is Cleanup.OWED and key == plan.undone
+
+
+def awaits_children(plan: Plan, state: State, key: NodeKey) -> bool:
+    """Returns True for a node that is undone after the child runs for which it waits: they are cancelled with it."""
+    return state.cancelled and state.phase is RunPhase.RUNNING and owes_undo(plan, state, key)
+
+
+def forget_steps(plan: Plan, state: State, key: NodeKey) -> None:
+    if not owes_undo(plan, state, key):
+        state.tries.pop(key, None)
+
+
+def owes_root_cleanup(plan: Plan, state: State) -> bool:
+    region = plan.regions[0].cleanup
+    due = Cleanup.NOT_BEGUN if plan.undone is None else Cleanup.OWED
+    return region >= 0 and state.root_cleanup is due
 
 
 def cleanup_over(plan: Plan, state: State, path: Path, region: int, error: ErrorInfo | None) -> None:

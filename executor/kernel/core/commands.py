@@ -10,6 +10,7 @@ from msgspec import Struct
 from compiler.keys import NodeKey
 from compiler.plan import Plan
 from executor.kernel.core import events as e
+from executor.kernel.core.aborts import owes_undo
 from executor.kernel.core.state import RunPhase, State
 
 
@@ -19,9 +20,11 @@ class RunNode(Struct, frozen=True, gc=False):
 
 
 class CancelNode(Struct, frozen=True, gc=False):
-    """Stop the handler of this attempt; its outcome still comes back as a fact."""
+    """Stop the handler of this attempt; its outcome still comes back as a fact. `drains`: what it has begun outside may
+    end first."""
 
     key: NodeKey
+    drains: bool = False
 
 
 class SetTimer(Struct, frozen=True, gc=False):
@@ -66,7 +69,11 @@ def commands_of(plan: Plan, state: State, events: Iterable[e.Event]) -> list[Com
                 out.append(SetTimer(event.key, event.attempt, event.due_ms))
             case e.RunCancelling():
                 everything = state.phase is not RunPhase.RUNNING
-                out += [CancelNode(key) for key in state.running if everything or state.scopes[key[0]].dead]
+                out += [
+                    CancelNode(key, not everything and owes_undo(plan, state, key))
+                    for key in state.running
+                    if everything or state.scopes[key[0]].dead
+                ]
             case e.CleanupOpened() if event.key in state.cleanups:
                 out.append(SetTimer(event.key, 0, event.due_ms))
             case e.CleanupStopped():

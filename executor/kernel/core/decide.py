@@ -18,9 +18,11 @@ from compiler.keys import NodeKey, Path
 from compiler.plan import Plan
 from executor.kernel.core import events as e
 from executor.kernel.core import facts as f
+from executor.kernel.core.aborts import awaits_children, owes_root_cleanup
 from executor.kernel.core.decide_attempts import (
     CANCELLED,
     clean_up,
+    close,
     close_waits,
     dead_waits,
     erred,
@@ -213,16 +215,20 @@ def _advance(turn: Turn) -> None:
 
 
 def _give_up_waits(turn: Turn) -> bool:
-    """Close the waits of a run that ends by its cleanups. Returns True if there were some."""
-    dead = dead_waits(turn)
-    close_waits(turn, dead)
-    return bool(dead)
+    """Close the waits of a run that ends by its cleanups, but those for child runs that end before. Returns True if
+    there were some."""
+    before = len(turn.events)
+    for key in dead_waits(turn):
+        stays = "child" if awaits_children(turn.plan, turn.state, key) else None
+        for number in [number for number, wait in turn.state.waits[key].items() if wait.kind != stays]:
+            close(turn, key, number, "cancelled")
+    return len(turn.events) > before
 
 
 def _advance_containers(turn: Turn) -> bool:
     """Containers and reused nodes. True when something changed: it may have consequences of its own."""
     state = turn.state
-    root_cleanup = state.root_closed and turn.plan.regions[0].cleanup >= 0 and state.root_cleanup is Cleanup.NOT_BEGUN
+    root_cleanup = state.root_closed and owes_root_cleanup(turn.plan, state)
     if not (state.failed_ends or state.exits or state.reusing or state.opening or state.due_cleanups or root_cleanup):
         return False
     if state.phase is not _RUNNING:

@@ -12,6 +12,7 @@ from compiler.keys import NodeKey, Path
 from compiler.plan import Node, Retry
 from executor.kernel.core import events as e
 from executor.kernel.core import facts as f
+from executor.kernel.core.aborts import awaits_children
 from executor.kernel.core.evolve import Turn
 from executor.kernel.core.evolve_containers import cleanup_of
 from executor.kernel.core.state import Cleanup, RunPhase, Tries, Wait
@@ -138,6 +139,9 @@ def fail(turn: Turn, key: NodeKey, attempt: int, error: e.ErrorInfo) -> None:
     if not error.block:
         error = replace(error, block=node.block)
     if key in turn.state.waits:
+        if attempt == turn.state.running.get(key) and awaits_children(turn.plan, turn.state, key):
+            turn.emit(e.NodeLeft(key, attempt))
+            return
         close_waits(turn, [key])
     if turn.state.scopes[key[0]].dead:
         turn.emit(e.NodeFailed(key, attempt, error))

@@ -28,6 +28,8 @@ Caught = tuple[Literal["branch", "container", "cleanup"], Path]
 # `ErrorInfo.code` of attempts that do not count: the process is gone, the attempt stayed with another run, or the code
 # did not fit it.
 LOST, FORKED, CODE = "attempt_lost", "run_forked", "code_changed"
+# The codes of steps, also of those that wait for a child run, which were cancelled with their run.
+STOPPED = frozenset({"cancelled", "child_cancelled"})
 
 
 class ErrorInfo(Struct, frozen=True, gc=False, omit_defaults=True):

@@ -6,7 +6,7 @@ from compiler.plan import Plan
 from executor.kernel.core import events as e
 from executor.kernel.core.aborts import give_up, note_opening
 from executor.kernel.core.scopes import Pruned, leave, open_scope, resolve_node, set_status
-from executor.kernel.core.state import Cleanup, Container, State, Status
+from executor.kernel.core.state import Cleanup, Container, State, Status, Tries
 
 
 def region_sized(plan: Plan, state: State, event: e.RegionSized) -> Pruned:
@@ -78,7 +78,11 @@ def cleanup_opened(plan: Plan, state: State, event: e.CleanupOpened) -> None:
         container.cleanup = Cleanup.OPEN
         container.error = event.error
     region = cleanup_of(plan, number)
-    open_scope(plan, state, (*path, (region, 0)), region)
+    inside = (*path, (region, 0))
+    open_scope(plan, state, inside, region)
+    if (undone := plan.undone) is not None and plan.nodes[number].sentinel is None:
+        tries = state.tries.pop(undone, None) or Tries()
+        state.tries[inside, plan.regions[region].first] = tries.taken_over(state.seq)
 
 
 def cleanup_stopped(plan: Plan, state: State, event: e.CleanupStopped) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from compiler.keys import NodeKey
 from compiler.plan import Plan
 from executor.kernel.core import events as e
-from executor.kernel.core.aborts import drained_one
-from executor.kernel.core.events import CODE, FORKED, LOST
+from executor.kernel.core.aborts import drained_one, owes_undo
+from executor.kernel.core.events import CODE, FORKED, LOST, STOPPED
 from executor.kernel.core.scopes import leave, set_status
 from executor.kernel.core.state import State, Status, Tries, Wait
 
@@ -88,7 +88,8 @@ def wait_closed(plan: Plan, state: State, event: e.WaitClosed) -> None:
     if waits:
         return
     del state.waits[event.key]
-    if event.outcome == "cancelled" and event.key not in state.running:
+    given_up = event.outcome == "cancelled" or owes_undo(plan, state, event.key)
+    if given_up and event.key not in state.running:
         set_status(plan, state, event.key, Status.CANCELLED)
         drained_one(plan, state, event.key[0])
 
@@ -99,7 +100,13 @@ def step_started(plan: Plan, state: State, event: e.StepStarted) -> None:
 
 def step_finished(plan: Plan, state: State, event: e.StepFinished) -> None:
     tries = state.tries[event.key]
+    owed = owes_undo(plan, state, event.key)
+    if owed and event.error is not None and event.error.code in STOPPED:
+        del tries.by_n[event.n]  # the code that undoes it is cancelled there
+        return
     tries.finished(event.n, event.error is not None, state.seq)
+    if owed:
+        return
     if tries.each:
         if _is_by_wait(state, event):
             if event.key in state.running:

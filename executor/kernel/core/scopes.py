@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from compiler.keys import NodeKey, Path
 from compiler.plan import Plan
-from executor.kernel.core.aborts import branch_closed, cleanup_over, drained_one
+from executor.kernel.core.aborts import branch_closed, cleanup_over, drained_one, forget_steps
 from executor.kernel.core.state import RunPhase, Scope, State, Status
 
 # Nodes that an event pruned, each with the node whose edge died last: decide records them with NodeSkipped.
@@ -57,7 +57,7 @@ def resolve_node(
     first = plan.regions[scope.region].first
     scope.status[number - first] = status
     if state.tries:
-        state.tries.pop(key, None)
+        forget_steps(plan, state, key)
     if state.stop_after == number and state.phase is _RUNNING:
         state.phase = RunPhase.STOPPING
     if scope.dead:

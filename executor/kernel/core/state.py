@@ -129,6 +129,7 @@ class Tries(Struct, array_like=True):
     left_seq: int = 0  # of the last `node.left`
     news: bool = False  # a wait has ended since the handler was entered
     paused: bool = False  # the next attempt has a time that the handler chose: the end of a wait comes before it
+    taken_seq: int = 0  # of `cleanup.opened`: the steps that began before it are those of the node that this one undoes
 
     @property
     def each(self) -> bool:
@@ -158,6 +159,11 @@ class Tries(Struct, array_like=True):
             for step in self.by_n.values():
                 if step.arrives_seq < 0:
                     step.arrives_seq = seq
+
+    def taken_over(self, seq: int) -> Tries:
+        """Return what the node that undoes this one knows of it, from event `seq` on."""
+        self.arrive(seq)
+        return Tries({n: step for n, step in self.by_n.items() if not step.under_way}, taken_seq=seq)
 
     def try_again(self) -> None:
         """Let failed steps be done again after which no step began: a handler that continued after a failure depends on
@@ -189,6 +195,7 @@ class Status(IntEnum):
     CANCELLED = 8  # [WAITING] the pause was closed because it is not needed any more
 
 
+UNDER_WAY = frozenset({Status.RUNNING, Status.WAITING, Status.RETRYING})
 DECIDED = frozenset({Status.SUCCEEDED, Status.FAILED, Status.SKIPPED, Status.CANCELLED})
 
 
@@ -219,6 +226,7 @@ class Cleanup(IntEnum):
     NOT_BEGUN = 0  # or there is none
     OPEN = 1
     OVER = 2
+    OWED = 3  # that of a root which undoes a node: the run has ended while the node was under way
 
 
 class Container(Struct, array_like=True):

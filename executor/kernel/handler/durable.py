@@ -32,4 +32,9 @@ class DurableCalls(Protocol):
     def refuse(self, error: BlockError) -> BaseException:
         """Return what the code cannot catch: the entry ends with `error`."""
 
+    async def enter_shield(self) -> None:
+        """Begin a part of the code during which a cancel waits."""
+
+    def leave_shield(self) -> None: ...
+
     async def run(self, main: Callable[[], Coroutine[Any, Any, Any]]) -> Any: ...

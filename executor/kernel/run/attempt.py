@@ -35,11 +35,12 @@ from executor.kernel.run.kept import Checkpoints, RunMemory
 from executor.kernel.run.loaded import LoadedRun
 from executor.kernel.run.parts import Parts
 from executor.kernel.run.places import Place, Waiting
-from executor.kernel.run.recorded import Recorded, first_of
+from executor.kernel.run.recorded import Recorded, RecordedEnds, first_of, time_of
 from executor.kernel.run.results import Arrivals, StepNote, Stream
 from executor.kernel.run.step_work import StepJournal, StepWork
 from executor.kernel.run.steps import AttemptSteps
 from executor.kernel.run.time_limit import TimeLimit
+from executor.kernel.run.undo import BothEnds, Cancelled, UndoDriver
 from executor.kernel.store.patience import with_retries
 from executor.kernel.store.run_rows import NewRun
 from executor.kernel.values.payload import Bound
@@ -99,8 +100,8 @@ class Attempt:
     One that runs inside the loop of the run has no task."""
 
     __slots__ = (
-        "_aids", "_arrivals", "cancelled", "ended", "grace", "host", "key", "key_text", "node", "number", "place",
-        "seq", "started_as", "task",
+        "_aids", "_arrivals", "cancelled", "drains", "ended", "grace", "host", "key", "key_text", "node", "number",
+        "place", "seq", "started_as", "task",
     )  # fmt: skip
 
     def __init__(self, host: Host, key: NodeKey, number: int, seq: int, arrivals: Arrivals) -> None:
@@ -111,7 +112,7 @@ class Attempt:
         self.number = number
         self.seq = seq
         self.task: asyncio.Task[None] | None = None
-        self.cancelled = False
+        self.cancelled = self.drains = False
         self.grace: asyncio.TimerHandle | None = None
         self.place: Waiting | None = None
         self.ended = False
@@ -174,7 +175,15 @@ class Attempt:
 
     @property
     def idempotency_key(self) -> str:
-        return f"{self.host.run.id}:{self.key_text}"
+        return f"{self.host.run.id}:{self.steps_key}"
+
+    @property
+    def steps_key(self) -> str:
+        """The key of the node whose steps its handler continues: its own, or that of the node which it undoes."""
+        run = self.host.run
+        undone = run.plan.undone
+        is_undo = undone is not None and bool(self.started_as[0])
+        return run.codec.key_text(undone) if undone is not None and is_undo else self.key_text
 
     @property
     def type(self) -> str:
@@ -253,20 +262,26 @@ class Attempt:
 
     async def durable_calls(self) -> Driver:
         host, known, key = self.host, self._entered_with(), self.started_as
-        waits = host.run.state.waits.get(key, {}).values()
+        store, run, state = host.parts.store, host.run.id, host.run.state
+        waits = state.waits.get(key, {}).values()
         # For this attempt a wait that ended since it began is open.
         unseen = {n for n, step in known.items() if step.arrives_seq < 0}
         is_open = frozenset({wait.step for wait in waits if wait.step is not None} | unseen)
         await self.begun()
-        first = await self.host.ask(lambda: first_of(host.parts.store, host.run.id), "reading the start of")
+        first = await host.ask(lambda: first_of(store, run), "reading the start of")
         upto = max((step.finished_seq for step in known.values()), default=0)
-        recorded = Recorded(host.parts.store, host.run.id, self.key_text, upto)
-        entry = Entry(
-            self.node.name, self.number, f"{first.run}:{self.key_text}", first.at_ms, known, is_open, recorded
-        )
+        recorded: RecordedEnds = Recorded(store, run, self.key_text, upto)
+        taken_seq = state.tries[key].taken_seq if self.steps_key != self.key_text else 0
+        if taken_seq:
+            recorded = BothEnds(taken_seq, Recorded(store, run, self.steps_key, taken_seq), recorded)
+        seed = f"{first.run}:{self.steps_key}"
+        entry = Entry(self.node.name, self.number, seed, first.at_ms, known, is_open, recorded, lambda: self.drains)
         journal = self._journal()
         work = StepWork(self.number, journal, host.border, host.parts.clock.now_ms)
-        return Driver(entry, journal, work, host.parts.clock, host.parts.timers)
+        if not taken_seq:
+            return Driver(entry, journal, work, host.parts.clock, host.parts.timers)
+        cancelled = Cancelled(taken_seq, await host.ask(lambda: time_of(store, run, taken_seq), "reading the end of"))
+        return UndoDriver(entry, journal, work, host.parts.clock, host.parts.timers, cancelled)
 
     async def prepare_child(self, request: ChildRequest) -> NewRun:
         """Secrets do not go on into another run's input: it reads them by name itself."""

@@ -63,15 +63,18 @@ class Attempts:
         """Cancel an attempt before it begins; its start is recorded."""
         self.arrivals.add(f.NodeErred(self._clock.now_ms(), key, number, CANCELLED))
 
-    def cancel(self, key: NodeKey) -> None:
-        """Cancel an attempt. Its result comes all the same, at the latest after the grace."""
+    def cancel(self, key: NodeKey, drains: bool = False) -> None:
+        """Cancel an attempt. Its result comes all the same, at the latest after the grace; with `drains` when what it
+        has begun has ended, each within its own time limit."""
         attempt = self._by_key.get(key)
-        if attempt is None or attempt.cancelled:  # a second time would interrupt its clean-up
+        if attempt is None:
             return
-        attempt.cancelled = True
-        if attempt.task is not None:
-            attempt.task.cancel()
-        attempt.grace = asyncio.get_running_loop().call_later(CANCEL_GRACE_S, self._abandon, attempt)
+        if not attempt.cancelled:  # a second time would interrupt its clean-up
+            attempt.cancelled, attempt.drains = True, drains
+            if attempt.task is not None:
+                attempt.task.cancel()
+        if attempt.grace is None and not drains:
+            attempt.grace = asyncio.get_running_loop().call_later(CANCEL_GRACE_S, self._abandon, attempt)
 
     def cancel_all(self) -> None:
         for attempt in self._by_key.values():

@@ -36,7 +36,7 @@ from executor.kernel.run.attention import step_question
 from executor.kernel.run.call_site import site_of
 from executor.kernel.run.lane import Lane
 from executor.kernel.run.mismatch import Expected, Mismatch, arrival_of, changed, has_arrived
-from executor.kernel.run.recorded import Recorded
+from executor.kernel.run.recorded import RecordedEnds
 from executor.kernel.run.step_work import CANCELLED, NO_KEY, Call, Ended, StepJournal, StepWork
 from executor.kernel.run.steps import ANY_INPUT, AtEach, Left
 
@@ -51,7 +51,8 @@ LIVE: Final = 1 << 62  # as the number of an event that has none yet: it comes a
 class Entry(Struct, frozen=True):
     """The state in which an entry of a durable function begins. `known`: the steps of earlier entries, as they were
     when it began; `open`: those of them that are open waits. `block`: the name of its block. `seed` and `started_ms`
-    are the same in each."""
+    are the same in each. `drains`: whether the steps that change something outside end before it does, because its run
+    was cancelled."""
 
     block: str
     attempt: int
@@ -59,7 +60,8 @@ class Entry(Struct, frozen=True):
     started_ms: int
     known: Mapping[int, Step]
     open: frozenset[int]
-    recorded: Recorded
+    recorded: RecordedEnds
+    drains: Callable[[], bool] = bool
 
 
 class _Made:
@@ -110,6 +112,7 @@ class Driver:
         self._due: list[tuple[int, int]] = []  # heap of (due_ms, n): timers that have begun in this entry
         self._tasks: set[asyncio.Task[None]] = set()
         self._wake = asyncio.Event()
+        self._shields = 0  # that the code is in
         self._over = False
         self._failed: BaseException | None = None
 
@@ -183,17 +186,18 @@ class Driver:
             task = self._lane.create_task(coroutine)
             await self._idle()
             while not task.done():
-                self._expected.deliver(self._arrivals[0] if self._arrivals else None, self._n)
-                if self._arrivals:
-                    _, seq, n = heapq.heappop(self._arrivals)
-                    await self._deliver(seq, n)
-                else:
-                    self._begin()
-                    await (self._next() if self._tasks else self._leave())
+                if not self._cancel(task):
+                    self._expected.deliver(self._arrivals[0] if self._arrivals else None, self._n)
+                    if self._arrivals:
+                        _, seq, n = heapq.heappop(self._arrivals)
+                        await self._deliver(seq, n)
+                    else:
+                        self._begin()
+                        await (self._next() if self._tasks else self._leave())
                 await self._idle()
             self._expected.end(self._n)
             await self._finish_steps()
-            return task.result()
+            return self._result(task)
         except Mismatch as error:
             with suppress(StoreError):  # then it has fewer words
                 recorded = await self._entry.recorded.event(error.was.started_seq)
@@ -201,6 +205,23 @@ class Driver:
             raise
         finally:
             await self._end()
+
+    def _result(self, main: asyncio.Task[Any]) -> Any:
+        return main.result()
+
+    def _cancel(self, main: asyncio.Task[Any]) -> bool:
+        """Cancel the code if that comes next. Returns True if it did: see `undo.py`."""
+        return False
+
+    def _is_held(self, n: int) -> bool:
+        """Returns True for a call that does not begin, because the cancel comes before."""
+        return False
+
+    async def enter_shield(self) -> None:
+        self._shields += 1
+
+    def leave_shield(self) -> None:
+        self._shields -= 1
 
     async def _idle(self) -> None:
         """Let the lane run. Raises what the code cannot catch."""
@@ -242,6 +263,9 @@ class Driver:
             if made.future.done():
                 self._made.pop(n)
                 continue
+            if self._is_held(n):
+                self._new.append(n)
+                continue
             known = self._entry.known.get(n)
             if known is not None and known.lost:
                 made.suspend = partial(_question, step_question(self._entry.block, n, made.call.name))
@@ -259,6 +283,8 @@ class Driver:
             try:
                 try:
                     await self._work.begin(call)
+                    if self._over:
+                        raise asyncio.CancelledError
                     result = await work(call.n)
                 finally:
                     made.work = None  # its end is not interrupted
@@ -319,11 +345,12 @@ class Driver:
         self._arrived(call.n, Ended(now_ms, NULL))
 
     async def _finish_steps(self) -> None:
-        """The code has ended: let the steps end that it has not awaited."""
+        """Let the steps end that are under way; the code does not wait for them."""
         for made in self._made.values():
             self._stop(made)
         while self._tasks:
-            await asyncio.wait(self._tasks)
+            self._journal.flush()
+            await asyncio.wait(self._tasks, return_when=asyncio.FIRST_COMPLETED)
 
     async def _leave(self) -> None:
         """Raises Leaving, unless the request of a wait cannot be made: then that has arrived."""
@@ -333,6 +360,8 @@ class Driver:
         for n, made in sorted(self._made.items()):
             known = self._entry.known.get(n)
             if n in self._entry.open or made.future.done() or not (known is None or known.lost):
+                continue
+            if self._is_held(n):
                 continue
             if len(is_open) + len(waits) == WAITS_MAX:
                 break
@@ -359,6 +388,9 @@ class Driver:
 
     async def _end(self) -> None:
         self._over = True
+        if self._entry.drains():
+            with suppress(asyncio.CancelledError):  # a second time: the process stops
+                await self._finish_steps()
         for task in list(self._tasks):
             task.cancel()
         if self._tasks:

@@ -430,11 +430,11 @@ class RunLoop:
                         starts[key] = attempt
                 case c.SetTimer():
                     self.set_timer(command)
-                case c.CancelNode(key):
+                case c.CancelNode(key, drains):
                     if key in starts:  # before it begins
                         self.attempts.refuse(key, starts.pop(key))
                     else:
-                        self.attempts.cancel(key)
+                        self.attempts.cancel(key, drains)
                 case c.Park():
                     pass  # `drive` leaves when nothing else has come in
                 case c.Finish():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import msgspec
 
@@ -29,6 +29,18 @@ async def first_of(store: Journals, run: str) -> First:
     async for record in Records(store, run, upto=1):
         return First(data_of(record)["run"], record.at_ms)
     raise BlockError(f"the journal of run {run} is empty", code="step_missing", retryable=False)
+
+
+async def time_of(store: Journals, run: str, seq: int) -> int:
+    async for record in Records(store, run, after=seq - 1, upto=seq):
+        return record.at_ms
+    raise BlockError(f"event {seq} of run {run} is missing", code="step_missing", retryable=False)
+
+
+class RecordedEnds(Protocol):
+    async def event(self, seq: int) -> Record | None: ...
+
+    async def at(self, seq: int) -> Ended: ...
 
 
 class Recorded:

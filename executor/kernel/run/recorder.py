@@ -17,6 +17,7 @@ from compiler.keys import NodeKey
 from compiler.plan import Plan
 from executor.errors import BlockError
 from executor.kernel.core import facts as f
+from executor.kernel.core.aborts import awaits_children
 from executor.kernel.core.decide import decide
 from executor.kernel.core.events import (
     ErrorInfo,
@@ -26,6 +27,7 @@ from executor.kernel.core.events import (
     NodeSucceeded,
     RegionExited,
     RegionSized,
+    RunCancelling,
     RunFinished,
     StepFinished,
     StepStarted,
@@ -64,6 +66,7 @@ class _More(Struct):
     blobs: list[tuple[str, bytes]] = []
     notifications: list[NotificationRow] = []
     children: list[NewRun] = []
+    reopens_family: bool = False
     posts: list[tuple[str, bytes]] = []
     cancels: list[tuple[str, bytes]] = []
     cached: list[CacheRow] = []
@@ -305,6 +308,10 @@ class Recorder:
                 else:
                     response = payload.output if payload and child is None else None  # a child's is in its own run
                     self._beside.closed_waits.append(WaitUpdate(wait_id, "answered", response, event.by, self._at_ms))
+            case RunCancelling():
+                awaited = [at for at in self._notes.children if awaits_children(self._plan, self._run.state, at[0])]
+                for at in awaited:
+                    self._beside.cancels.append((self._notes.children[at], cancel_message(self._run.id)))
             case RunFinished():
                 output, extra = self._finished(event)
                 if self._plan.has_limits:
@@ -358,6 +365,7 @@ class Recorder:
             self._notes.children[event.key, event.attempt] = suspend.child.id
             self._notes.is_parent = True
             self._begin_family()
+            self._beside.reopens_family |= self._state.cancelled
             self._beside.children.append(
                 replace(suspend.child, parent_run_id=self._run.id, parent_key=wait_id, now_ms=self._at_ms)
             )

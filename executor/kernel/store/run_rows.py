@@ -166,7 +166,8 @@ class Append(Struct, frozen=True, gc=False):
     its row is changed, and `output_bytes` are added to it. `snapshot`: of events before this append. `places`: of
     limits, which attempts leave that end here: node key and number of each; with them, if only with an empty list, go
     those of older epochs, and all when the run ends. `usage`: of steps that end here. `alerts`: for operators. `next`:
-    the run that continues this one, which ends; it gets its priority."""
+    the run that continues this one, which ends; it gets its priority. `reopens_family`: its children run though the
+    family is over, because a cleanup makes them."""
 
     run_id: str
     epoch: int
@@ -196,6 +197,7 @@ class Append(Struct, frozen=True, gc=False):
     usage: tuple[UsageRow, ...] = ()
     alerts: tuple[AlertRow, ...] = ()
     next: NewRun | None = None
+    reopens_family: bool = False
 
 
 class Appended(Struct, frozen=True, gc=False):

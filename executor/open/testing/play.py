@@ -20,6 +20,13 @@ IDLE_S: Final = 0.25  # idle time of a run in memory, such as one that waits to 
 _TURNS_MAX: Final = 10_000
 
 Answers = Mapping[str, Any]
+
+
+class Cancel:
+    """The answer to a wait that cancels the run. There is one, CANCEL."""
+
+
+CANCEL: Final = Cancel()
 BeforeMove = Callable[[int], None]
 
 
@@ -37,6 +44,7 @@ async def finish(
     form, question    the fields
     signal, callback  the payload, any JSON value
     attention         `retry`, `done` or `fail`; `retry` without an answer
+    any               `weft.testing.CANCEL`: the run is cancelled while it waits there, also for a time or a child run
 
     A function gets the WaitView and returns one of these. A wait without an answer stays open while there is something
     to wait for beside it. Raises Stuck."""
@@ -82,9 +90,10 @@ async def _answer(engine: Engine, run: str, answers: Answers, answered: set[tupl
     """Answer one of the open waits of the run and of those below it. Returns False if there is none to answer."""
     view = await engine.runs.view(run)
     for wait in [*view.waits, *view.child_waits]:
-        if wait.kind in ("timer", "child") or (wait.run, wait.id) in answered:
-            continue
         name = _answered_as(wait, answers)
+        is_cancel = name is not None and answers[name] is CANCEL
+        if (wait.kind in ("timer", "child") and not is_cancel) or (wait.run, wait.id) in answered:
+            continue
         if name is None and wait.request.get("reason") == "code":
             raise Stuck(wait.request["text"])
         if name is None and wait.kind != "attention":
@@ -93,13 +102,22 @@ async def _answer(engine: Engine, run: str, answers: Answers, answered: set[tupl
             hint = f'answers={{"{wait.block}": ...}}'
             asked = _ASKED.get(wait.kind, wait.kind)
             raise Stuck(f"block {wait.block!r} waits for {asked}, and there is no answer: {hint}")
+        if is_cancel and await _is_cancelled(engine, run):
+            continue
         answer = "retry" if name is None else answers[name]
         if wait.kind == "attention" and isinstance(answer, str) and answer not in wait.actions:
             answer = "retry"  # it is for another wait of the block
         answered.add((wait.run, wait.id))
-        await _send(engine, wait, answer(wait) if callable(answer) else answer)
+        answer = answer(wait) if callable(answer) else answer
+        await (engine.cancel(run) if answer is CANCEL else _send(engine, wait, answer))
         return True
     return False
+
+
+async def _is_cancelled(engine: Engine, run: str) -> bool:
+    """Return True if the run was cancelled, by this process or by one that was killed."""
+    posted = await engine.store.read_inbox(run)
+    return bool(posted) or any(one.type == "run.cancelling" for one in await engine.store.read_events(run))
 
 
 async def _may_continue(engine: Engine, wait: WaitView) -> bool:

@@ -16,6 +16,7 @@ from compiler.keys import CLEANUP_SUFFIX, NodeKey, Path
 from compiler.plan import Plan
 from executor.errors import CorruptJournal
 from executor.kernel.core import events as e
+from executor.kernel.core.aborts import awaits_children
 from executor.kernel.core.evolve import evolve
 from executor.kernel.core.evolve_containers import cleanup_of
 from executor.kernel.core.state import Cleanup, RunPhase, State, Status
@@ -190,7 +191,7 @@ def complaint(plan: Plan, state: State, event: e.Event) -> str | None:
         case e.NodeSkipped() | e.RetryScheduled():
             return _ending(plan, state, event.key, event.attempt, isinstance(event, e.NodeSkipped))
         case e.NodeLeft():
-            return _having_left(state, event)
+            return _having_left(plan, state, event)
         case e.RetryHastened():
             retry = state.retries.get(event.key)
             return (
@@ -258,12 +259,12 @@ def _opening_each(state: State, event: e.WaitOpened) -> str | None:
     return "its step has another one" if any(wait.step == event.step for wait in waits.values()) else None
 
 
-def _having_left(state: State, event: e.NodeLeft) -> str | None:
+def _having_left(plan: Plan, state: State, event: e.NodeLeft) -> str | None:
     running, waits = state.running.get(event.key), state.waits.get(event.key, {})
     if running != event.attempt:
         return "this attempt is not running"
     tries = state.tries.get(event.key)
-    if event.again != (tries is not None and tries.news):
+    if event.again != (tries is not None and tries.news) and not awaits_children(plan, state, event.key):
         return "a wait has ended while it ran" if not event.again else "no wait has ended while it ran"
     if not waits and not event.again and event.due_ms is None:
         return "it waits for nothing"
@@ -314,8 +315,10 @@ def _cleaning(plan: Plan, state: State, event: e.CleanupOpened) -> str | None:
     if event.given_up and (around is None or not around.dead):
         return "what is around its container is not given up"
     if plan.nodes[key[1]].sentinel is None:
-        if state.root_cleanup is not Cleanup.NOT_BEGUN:
+        if state.root_cleanup in (Cleanup.OPEN, Cleanup.OVER):
             return "the cleanup of the run has begun before"
+        if plan.undone is not None and state.root_cleanup is not Cleanup.OWED:
+            return "there is nothing to undo"
         return None if state.root_closed else "something of the run has not ended"
     container = state.containers.get((key[0], plan.nodes[key[1]].body))
     if container is None:

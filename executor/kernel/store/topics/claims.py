@@ -97,12 +97,14 @@ COUNT_QUEUED = """
 SELECT (SELECT count(*) FROM (SELECT 1 FROM heads WHERE pool = :pool AND ready = 1 LIMIT :upto) AS due)
      + (SELECT count(*) FROM (SELECT 1 FROM heads WHERE blocked_by IS NOT NULL AND pool = :pool LIMIT :upto) AS held)"""
 
-ORPHANED = f"""parent_run_id IS NOT NULL AND EXISTS (
+# A run that a cleanup has made is not needed any less because the run above was cancelled: that is why it is there.
+_BELOW = "parent_run_id IS NOT NULL AND {run}.parent_key NOT LIKE '%:' || 'finally%'"
+ORPHANED = f"""{_BELOW.format(run="runs")} AND EXISTS (
     WITH RECURSIVE above (id, depth) AS (
         SELECT runs.parent_run_id, 1
         UNION ALL
         SELECT r.parent_run_id, depth + 1 FROM above JOIN run_details AS r ON r.id = above.id
-         WHERE r.parent_run_id IS NOT NULL AND depth < 100)
+         WHERE r.{_BELOW.format(run="r")} AND depth < 100)
     SELECT 1 FROM above JOIN run_details AS r ON r.id = above.id
      WHERE r.{ENDED} OR EXISTS (SELECT 1 FROM heads WHERE heads.n = r.n AND heads.cancel_n IS NOT NULL))"""
 CLAIMED = f"SELECT n, {RUN}, lease_owner, 0, {ORPHANED} FROM runs WHERE n $is_any(:numbers)"

@@ -116,6 +116,11 @@ def add_to_family(tx: Tx, root: str, children: int) -> None:
     tx.do(ADD_TO_FAMILY, {"root": root, "more": children})
 
 
+def reopen_family(tx: Tx, root: str) -> None:
+    """Let new members run. Those that were to end have messages about it."""
+    tx.do("UPDATE families SET over = 0 WHERE root_id = :root", {"root": root})
+
+
 def append_to_family(tx: Tx, root: str | None, run_id: str, output_bytes: int, finished: bool) -> FamilyRow | None:
     if root is None:
         return None

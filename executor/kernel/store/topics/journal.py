@@ -169,7 +169,7 @@ def _add_rows(tx: Tx, number: int, change: Append) -> None:
     if change.notifications:
         add_notifications(tx, change.notifications)
     if change.children:
-        create_children(tx, run, change.children)
+        create_children(tx, run, change.children, change.reopens_family)
     for target, message in change.posts:
         post_message(tx, target, message, change.now_ms)
     for target, message in change.cancels:

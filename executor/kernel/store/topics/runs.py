@@ -33,7 +33,7 @@ from executor.kernel.store.topics.contents import (
     put_plan,
     use_document,
 )
-from executor.kernel.store.topics.families import add_to_family, root_of
+from executor.kernel.store.topics.families import add_to_family, reopen_family, root_of
 from executor.kernel.store.topics.inbox import SIGNALS_UNCONSUMED, SignalRow, add_signals
 from executor.kernel.store.topics.waits import add_waits
 
@@ -159,10 +159,12 @@ def _first_run(tx: Tx, run: NewRun) -> RunRow | None:
     return tx.fetch_one(RunRow, RUN_BY_IDEMPOTENCY_KEY, key)
 
 
-def create_children(tx: Tx, parent: str, children: Sequence[NewRun]) -> None:
+def create_children(tx: Tx, parent: str, children: Sequence[NewRun], reopens_family: bool) -> None:
     """Part of an append of run `parent`. What they have in common is written once: there may be hundreds."""
     root = root_of(tx, parent)
     add_to_family(tx, root, len(children))
+    if reopens_family:
+        reopen_family(tx, root)
     for plan in {child.plan_hash: child for child in children}.values():
         put_plan(tx, plan.plan_hash, plan.plan, plan.now_ms)
     for document in {child.document_hash: child for child in children if child.document_hash is not None}.values():

@@ -1,0 +1,95 @@
+"""Undoes a durable function whose run is cancelled: its code is entered once more, in the cleanup of the run.
+
+It gets what it had received, in the same order, and then the cancel, at the await where it is by then. What it begins
+after that are steps of the node `undo`, with the numbers that follow. An entry of it that is lost is repeated like any
+other: what the code had received, the cancel, what it has done since.
+
+The cancel comes after all that was recorded before `cleanup.opened`, also after the answer of a person about a step
+whose outcome is unknown: the code has to know what there is to undo. It waits for shields that the code is in; when it
+waits, no other one begins.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from msgspec import Struct
+
+from executor.kernel.process.clock import Clock
+from executor.kernel.process.timers import Timers
+from executor.kernel.run.durable import Driver, Entry
+from executor.kernel.run.recorded import RecordedEnds
+from executor.kernel.run.step_work import Ended, StepJournal, StepWork
+from executor.kernel.store.run_rows import Record
+
+
+class Cancelled(Struct, frozen=True):
+    """The cancel, as the code gets it: with event `seq`."""
+
+    seq: int
+    at_ms: int
+
+
+class BothEnds:
+    """The ends of the steps that the undone node had until event `seq`, and those of the node that undoes it."""
+
+    def __init__(self, seq: int, before: RecordedEnds, since: RecordedEnds) -> None:
+        self._seq = seq
+        self._before = before
+        self._since = since
+
+    async def event(self, seq: int) -> Record | None:
+        return await self._since.event(seq)
+
+    async def at(self, seq: int) -> Ended:
+        return await (self._before if seq < self._seq else self._since).at(seq)
+
+
+class UndoDriver(Driver):
+    def __init__(
+        self, entry: Entry, journal: StepJournal, work: StepWork, clock: Clock, timers: Timers, cancelled: Cancelled
+    ) -> None:
+        super().__init__(entry, journal, work, clock, timers)
+        self._cancelled = cancelled
+        self._is_next = False  # but for shields
+        self._is_delivered = False
+        self._blocked: list[asyncio.Future[None]] = []  # shields that begin after it
+
+    def _result(self, main: asyncio.Task[Any]) -> Any:
+        return None if self._is_delivered and main.cancelled() else main.result()
+
+    async def enter_shield(self) -> None:
+        if self._is_next and not self._is_delivered:
+            begins: asyncio.Future[None] = self._lane.create_future()
+            self._blocked.append(begins)
+            await begins
+        await super().enter_shield()
+
+    def _cancel(self, main: asyncio.Task[Any]) -> bool:
+        if self._is_delivered:
+            return False
+        self._is_next = self._is_next or self._knows_all()
+        if not self._is_next or self._shields:
+            return False
+        self._is_delivered = True
+        self.now_ms = max(self.now_ms, self._cancelled.at_ms)
+        main.cancel()
+        for begins in self._blocked:
+            if not begins.done():
+                begins.set_result(None)
+        return True
+
+    def _knows_all(self) -> bool:
+        """Returns True if no end of a step that began before the cancel is to be delivered."""
+        known = self._entry.known
+        return not any(
+            step.finished_seq or (step.lost and not made.future.done())
+            for n, made in self._made.items()
+            if (step := known.get(n)) is not None and step.started_seq < self._cancelled.seq
+        )
+
+    def _is_held(self, n: int) -> bool:
+        known = self._entry.known.get(n)
+        is_asked = known is not None and known.lost
+        return not (self._is_delivered or self._shields or is_asked)
