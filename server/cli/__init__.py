@@ -38,6 +38,7 @@ SECTIONS = {
         backtests.backtest       Replay recorded runs of NAME with a workflow, and show what would differ.
         backtests.keep           Keep RUN as a test: no age deletes it.
         backtests.kept           List the runs of NAME that are kept as tests.
+        debug.test               Print a test of pytest from RUN, of a durable function.
         connectors.connector     Connectors: services that workflows reach by HTTP.
         documents.new_block      Write a package with a block type NAME, and its tests.
     """,
@@ -49,6 +50,7 @@ SECTIONS = {
         history.why              Explain the state of RUN's nodes, or of NODE alone.
         history.state            Show the state of RUN after an event.
         history.diff             Show where two runs part, and what came out differently.
+        debug.debug              Replay a run of a durable function in the debugger.
         agents.usage             Show the tokens and costs of models.
     """,
     "Answer them": """

@@ -6,8 +6,8 @@ import json
 import os
 import sys
 import traceback
-from collections.abc import Collection
-from contextlib import redirect_stdout
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -108,21 +108,39 @@ def read_flow(text: str) -> tuple[Any, list[dict[str, Any]]]:
     path, name = _parts(text)
     from compiler.builder.workflow import document_of
     from compiler.tracing.workflow import called_by, is_composed
+
+    with _reading(path):
+        found = _found(load_flow(path), path, name)
+        called = called_by([found]) if is_composed(found) else {}
+        return document_of(found, Path(path).stem), [one.document() for one in called.values() if one is not found]
+
+
+def load_flow(path: str, module: str = "") -> ModuleType:
+    """Import a Python file, or the module that it is. Raises Refused."""
     from executor.blocks.types.python import load_module
 
     file = Path(path)
     if not file.is_file():
         raise Refused(f"There is no file {path!r}.")
+    with _reading(path):
+        if "." not in module:
+            return load_module(path)
+        root = str(file.resolve().parents[module.count(".")])
+        if root not in sys.path:
+            sys.path.insert(0, root)
+        return load_module(module)
+
+
+@contextmanager
+def _reading(path: str) -> Iterator[None]:
+    """Raises Refused for the errors of the file; what it prints goes to stderr."""
     with redirect_stdout(sys.stderr):
         try:
-            module = load_module(path)
-            found = _found(module, path, name)
-            called = called_by([found]) if is_composed(found) else {}
-            return document_of(found, file.stem), [one.document() for one in called.values() if one is not found]
+            yield
         except Refused:
             raise
         except (Exception, SystemExit) as error:
-            raise _refused(file, error) from None
+            raise _refused(Path(path), error) from None
 
 
 def source_findings(text: str) -> list[dict[str, Any]]:

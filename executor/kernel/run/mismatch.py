@@ -47,7 +47,7 @@ class Mismatch(CodeUnfit):
         """Say where it is, and what the calls were made with. `recorded`: the start of the call; `file`: of the
         function."""
         data = {} if recorded is None else data_of(recorded)
-        was = _shown(self.was.kind, self.was.name, data.get("shown"))
+        was = text_of_call(self.was.kind, self.was.name, data.get("shown"))
         name, call = PurePath(file).name, self.call
         if call is not None:
             at = f"{name}:{call.site.line}: " if call.site.line else ""
@@ -64,6 +64,7 @@ class Mismatch(CodeUnfit):
         before = ", ".join(f"{known[n].name} ({n})" for n in sorted(known) if n < self.n and n >= self.n - BEFORE_MAX)
         self.message = f"{text} {place}. {f'Calls before it: {before}.' if before else 'It is the first call.'}"
         self.args = (self.message,)
+        self.hint = f"{OF_FUNCTION} `weft debug {run}` stops there."
 
 
 class Expected:
@@ -111,10 +112,10 @@ def _missing(n: int, known: Mapping[int, Step]) -> Mismatch:
 
 
 def call_text(call: Call) -> str:
-    return _shown(call.kind, call.name, call.shown)
+    return text_of_call(call.kind, call.name, call.shown)
 
 
-def _shown(kind: str, name: str, input: Any) -> str:
+def text_of_call(kind: str, name: str, input: Any) -> str:
     """Return `charge(order="7", amount=3)`, or for a wait its name."""
     if kind != "step":
         return f"the {kind} `{name}`"

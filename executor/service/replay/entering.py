@@ -28,7 +28,7 @@ from executor.kernel.process.clock import SystemClock
 from executor.kernel.process.timers import Timers
 from executor.kernel.run.border import Border
 from executor.kernel.run.durable import Driver, Entry
-from executor.kernel.run.mismatch import CodeUnfit
+from executor.kernel.run.mismatch import Arrival, CodeUnfit, Expected, Mismatch
 from executor.kernel.run.recorded import Recorded
 from executor.kernel.run.step_work import Call, StepJournal, StepWork
 from executor.kernel.store.topics.store import Store
@@ -51,8 +51,8 @@ class Entered(Struct):
 
 
 class Replay(Driver):
-    """`stopped` is called where the entry stops while the code still stands there: in the lane at a call that is not
-    that of the journal, and outside of it where the journal ends. `tasks`: those that made the calls, by number."""
+    """`stopped` is called where the entry stops while the code still stands there: at a call that is not that of the
+    journal (`parted`), in the lane, and where the journal ends. `tasks`: those that made the calls, by number."""
 
     def __init__(self, entry: Entry, run: str, journal: Journal, stopped: Callable[[Replay], object]) -> None:
         loop = asyncio.get_running_loop()
@@ -65,23 +65,46 @@ class Replay(Driver):
         self.tasks: dict[int, asyncio.Task[Any]] = {}
         self.calls: dict[int, Call] = {}
         self.known = entry.known
+        self.parted: Mismatch | None = None
+        self._records = {record.seq: record for record in journal.records}
         self._stopped = stopped
+        self._expected = _Expected(self)
 
     def _call(self, *args: Any, **options: Any) -> Call:
         try:
             call = super()._call(*args, **options)
         except Leaving:
-            if self.refused is not None:
-                self._stopped(self)
+            if isinstance(self.refused, Mismatch):
+                self.part(self.refused)
             raise
         task = asyncio.current_task()
         if task is not None:
             self.tasks[call.n], self.calls[call.n] = task, call
         return call
 
+    def part(self, error: Mismatch) -> None:
+        error.explain(self._records.get(error.was.started_seq), self.known, self._journal.run_id, self._file)
+        self.parted = error
+        self._stopped(self)
+
     def _begin(self) -> None:
         self._stopped(self)
         raise JournalEnds
+
+
+class _Expected(Expected):
+    """Tells the replay while the code still stands where it is."""
+
+    def __init__(self, replay: Replay) -> None:
+        super().__init__(replay.known)
+        self._replay = replay
+
+    def deliver(self, arrival: Arrival | None, made: int) -> None:
+        try:
+            super().deliver(arrival, made)
+        except Mismatch as error:
+            self._replay.part(error)
+            raise
 
 
 class _Border:
