@@ -123,6 +123,9 @@ def _detail(event: Event) -> str:
         case "step.finished":
             put_out = short(data["output"]) if "output" in data else _error(data)
             return "  ".join(part for part in (str(data["n"]), put_out, used_text(data)) if part)
+        case "step.retrying":
+            pause = max(0, data["due_ms"] - event.at_ms) / 1000
+            return f"{data['n']} {_error(data)} (try {data['times'] + 1} in {pause:g} s)"
         case "step.lost":
             return f"{data['n']} {'is done again' if data['again'] else 'needs a decision'}"
         case "node.log":
@@ -163,6 +166,7 @@ def step_lines(steps: Sequence[Json]) -> list[str]:
             used_text(step),
             _error(step),
             f"began {step['times']} times" if step.get("times", 1) > 1 else "",
+            with_clock(f"next try at {step['due_ms']} ms") if step.get("due_ms") else "",
         ]
         lines.append("  ".join(part for part in parts if part))
     return lines
@@ -357,6 +361,7 @@ def _event_colour(event: Event) -> str | None:
         "node.left": "magenta",
         "step.finished": "green",
         "step.lost": "yellow",
+        "step.retrying": "yellow",
         "node.skipped": "bright_black",
     }.get(event.type)
 

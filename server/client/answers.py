@@ -141,11 +141,12 @@ class Lane(TypedDict):
 class StepView(TypedDict):
     n: int; kind: Literal["model", "step", "tool", "wait"]; name: str; input_hash: str
     effect: Literal["none", "read", "write"]; attempt: int; started_seq: int; started_at_ms: int
-    status: Literal["cancelled", "failed", "lost", "running", "succeeded", "waiting"]; times: NotRequired[int]
-    finished_seq: NotRequired[int | None]; finished_at_ms: NotRequired[int | None]; usage: NotRequired[dict[str, int]]
-    cost: NotRequired[float | None]; prices: NotRequired[str]; error: NotRequired[dict[str, Any] | None]
-    from_run: NotRequired[str | None]; line: NotRequired[int]; task: NotRequired[int]; above: NotRequired[int]
-    group: NotRequired[str]; shown: NotRequired[Any]; wait: NotRequired[StepWait | None]
+    status: Literal["cancelled", "failed", "lost", "retrying", "running", "succeeded", "waiting"]
+    times: NotRequired[int]; finished_seq: NotRequired[int | None]; finished_at_ms: NotRequired[int | None]
+    usage: NotRequired[dict[str, int]]; cost: NotRequired[float | None]; prices: NotRequired[str]
+    error: NotRequired[dict[str, Any] | None]; from_run: NotRequired[str | None]; line: NotRequired[int]
+    task: NotRequired[int]; above: NotRequired[int]; group: NotRequired[str]; shown: NotRequired[Any]
+    wait: NotRequired[StepWait | None]; due_ms: NotRequired[int | None]
 class LaneTask(TypedDict): task: int; above: int; from_seq: int; until_seq: int | None
 class LastRun(TypedDict):
     id: str; version: int | None; status: Literal["cancelled", "failed", "queued", "running", "succeeded", "waiting"]

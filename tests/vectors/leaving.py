@@ -40,6 +40,7 @@ class Leaving:
         self._leaves(self._opens(6, "form"), drops=(4,))  # and is entered at once
         self._leaves(due_s=60)  # a pause, with a wait open
         self._fact(f.TimerFired(self.at_ms + 60_000, A, self.state.retries[A][0]))
+        self._retries(8)
         self._say(e.StepStarted(A, self.state.running[A], 7, "step", "write", "hash", "write"))
         self._fact(f.AttemptLost(self.at_ms, A, self.state.running[A]))
         asked = f.WaitBeside(f.WaitStep(7, "write", "hash", lost=True), "attention")
@@ -71,6 +72,16 @@ class Leaving:
 
     def _step(self, n: int) -> None:
         self._say(e.StepStarted(A, self.state.running[A], n, "step", f"step {n}", "hash", "read"))
+        self._say(e.StepFinished(A, self.state.running[A], n))
+
+    def _retries(self, n: int) -> None:
+        """Step `n` fails twice, and is then done."""
+        error = e.ErrorInfo("function_failed", "Busy: not yet", True, type="flow.Busy")
+        began = e.StepStarted(A, self.state.running[A], n, "step", "flaky", "hash", "write")
+        for times in (1, 2):
+            self._say(began)
+            self._say(e.StepRetrying(A, self.state.running[A], n, times, self.at_ms + 1_000, error))
+        self._say(began)
         self._say(e.StepFinished(A, self.state.running[A], n))
 
     def _say(self, event: e.Event) -> None:

@@ -35,6 +35,7 @@ CANCELLED = e.ErrorInfo("cancelled", "the result is no longer needed")
 WAITS_FOR_NOTHING = e.ErrorInfo("waits_for_nothing", "the block left, and waits for nothing that can end")
 CODE_ERROR = e.ErrorInfo(e.CODE, "the code that was here did not fit the run", retryable=True)
 LOST_ERROR = e.ErrorInfo(e.LOST, "the process that ran this attempt has ended", retryable=True)
+STEP_LOST = e.ErrorInfo("step_lost", "the process that did this step has ended, and it is unknown whether it was done")
 
 
 def erred(
@@ -115,13 +116,17 @@ def lost(turn: Turn, fact: f.AttemptLost) -> None:
 
 
 def lose_steps(turn: Turn, key: NodeKey, attempt: int, again: bool = False) -> None:
-    """Record the loss of unfinished steps. One that changed something outside is not done again, unless `again` is set:
-    the handler that comes to it waits for a person."""
+    """Record the loss of unfinished steps. One that changed something outside is not done again, unless `again` is set
+    or the step says otherwise: the handler that comes to it waits for a person."""
     tries = turn.state.tries.get(key)
     if tries is not None:
         for n, step in list(tries.by_n.items()):
-            if step.under_way and step.kind != "wait":  # a wait stays open, whatever becomes of an attempt
-                turn.emit(e.StepLost(key, attempt, n, again or step.effect != "write"))
+            if not step.under_way or step.kind == "wait":  # a wait stays open, whatever becomes of an attempt
+                continue
+            if not again and step.when_lost == "fail":
+                turn.emit(e.StepFinished(key, attempt, n, error=STEP_LOST))
+            else:
+                turn.emit(e.StepLost(key, attempt, n, again or step.when_lost == "retry"))
 
 
 def _may_be_lost_again(turn: Turn, key: NodeKey, together: bool) -> bool:

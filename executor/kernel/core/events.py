@@ -24,6 +24,8 @@ StepKind = Literal["model", "tool", "step", "wait"]
 StepEffect = Literal["none", "read", "write"]
 # The reason of a question to a person that the core asks: an attempt was lost, or the code does not fit the run.
 Reason = Literal["", "code"]
+# The rule for a step of which it is unknown whether it was done. "": a write is asked about, others are done again.
+StepOnLost = Literal["", "retry", "ask", "fail"]
 Caught = tuple[Literal["branch", "container", "cleanup"], Path]
 # `ErrorInfo.code` of attempts that do not count: the process is gone, the attempt stayed with another run, or the code
 # did not fit it.
@@ -34,7 +36,8 @@ STOPPED = frozenset({"cancelled", "child_cancelled"})
 
 class ErrorInfo(Struct, frozen=True, gc=False, omit_defaults=True):
     """The error of an attempt. `code` is stable and for machines, `message` for people. `traceback` has the frames of
-    users' own files, for Python code of users."""
+    users' own files, for Python code of users. `type` is the exception that a step raised, `args` its arguments if the
+    step declares it (JSON)."""
 
     code: str
     message: str
@@ -42,6 +45,8 @@ class ErrorInfo(Struct, frozen=True, gc=False, omit_defaults=True):
     block: str | None = None
     hint: str = ""
     traceback: str = ""
+    type: str = ""
+    args: list[Any] | None = None
 
 
 class RunStarted(Struct, frozen=True, gc=False, tag="run.started", omit_defaults=True):
@@ -284,9 +289,10 @@ class NodeLog(Struct, frozen=True, gc=False, tag="node.log", omit_defaults=True)
 
 
 class StepStarted(Struct, frozen=True, gc=False, tag="step.started"):
-    """A handler began call number `n` of `Context.step` or `Context.wait`. `input_hash`: of kind, name and input. The
-    other fields are those of a durable function, and tell only: where its code makes the call (`run/call_site.py`), and
-    `shown`, the input without secrets; of a long one the beginning of its JSON, as a text."""
+    """A handler began call number `n` of `Context.step` or `Context.wait`. `input_hash`: of kind, name and input.
+    `on_lost`: of a durable function. The other fields are those of a durable function as well, and tell only: where its
+    code makes the call (`run/call_site.py`), and `shown`, the input without secrets; of a long one the beginning of its
+    JSON, as a text."""
 
     key: NodeKey
     attempt: int
@@ -300,12 +306,25 @@ class StepStarted(Struct, frozen=True, gc=False, tag="step.started"):
     above: int = 0
     group: str = ""
     shown: Any = None
+    on_lost: StepOnLost = ""
+
+
+class StepRetrying(Struct, frozen=True, gc=False, tag="step.retrying"):
+    """Step `n` failed with `error` for the `times`th time. It begins again, not before `due_ms`."""
+
+    key: NodeKey
+    attempt: int
+    n: int
+    times: int
+    due_ms: int
+    error: ErrorInfo
 
 
 class StepFinished(Struct, frozen=True, gc=False, tag="step.finished", omit_defaults=True):
     """Step `n` has an output, or failed with `error`. It is not done again. `usage` counts what it used (tokens);
     `cost` is in US dollars, by the price list of the date `prices`. `from_run`: it was done, and paid, in this run.
-    `ended_ms`: the time that a durable function sees, if that is not the time of the event."""
+    `cached`: the output is an earlier one of an equal call. `ended_ms`: the time that a durable function sees, if that
+    is not the time of the event."""
 
     key: NodeKey
     attempt: int
@@ -316,6 +335,7 @@ class StepFinished(Struct, frozen=True, gc=False, tag="step.finished", omit_defa
     error: ErrorInfo | None = None
     from_run: str | None = None
     ended_ms: int = 0
+    cached: bool = False
 
 
 class StepLost(Struct, frozen=True, gc=False, tag="step.lost"):
@@ -355,6 +375,7 @@ Event = (
     | StepStarted
     | StepFinished
     | StepLost
+    | StepRetrying
     | NodeLeft
 )
 # Recorded for readers: neither the state nor the values look at them.

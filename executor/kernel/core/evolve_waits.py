@@ -34,6 +34,7 @@ def retry_scheduled(plan: Plan, state: State, event: e.RetryScheduled) -> None:
 
 def retry_hastened(plan: Plan, state: State, event: e.RetryHastened) -> None:
     assert event.key in state.retries, "only a retry that has its time can be hastened"
+    state.tries[event.key].hasten(event.due_ms)
     _add_retry(plan, state, event.key, event.attempt, event.due_ms)
 
 
@@ -96,6 +97,10 @@ def wait_closed(plan: Plan, state: State, event: e.WaitClosed) -> None:
 
 def step_started(plan: Plan, state: State, event: e.StepStarted) -> None:
     state.tries_of(event.key).started(event, state.seq)
+
+
+def step_retrying(plan: Plan, state: State, event: e.StepRetrying) -> None:
+    state.tries[event.key].retrying(event)
 
 
 def step_finished(plan: Plan, state: State, event: e.StepFinished) -> None:

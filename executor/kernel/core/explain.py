@@ -24,14 +24,16 @@ def explain(plan: Plan, state: State, key: NodeKey) -> tuple[str, tuple[str, ...
         case Status.READY:
             return "ready", _ready(plan, state, key)
         case Status.RUNNING:
-            return "running", (f"attempt {state.running[key]} is running", *_losses(state, key))
+            return "running", (f"attempt {state.running[key]} is running", *_retrying(state, key), *_losses(state, key))
         case Status.WAITING:
             waits = state.waits[key].values()
             word = "needs_attention" if any(wait.kind == "attention" for wait in waits) else "waiting"
             return word, (*(_waiting(wait) for wait in waits), *_losses(state, key))
         case Status.RETRYING:
             attempt, due_ms = state.retries[key]
-            return "retrying", (f"attempt {attempt} starts at {due_ms} ms", *_losses(state, key))
+            starts = _retrying(state, key) or (f"attempt {attempt} starts at {due_ms} ms",)
+            waits = state.waits.get(key, {}).values()
+            return "retrying", (*starts, *(_waiting(wait) for wait in waits), *_losses(state, key))
         case _:
             return status.name.lower(), ()
 
@@ -41,6 +43,20 @@ def _waiting(wait: Wait) -> str:
     until = "" if wait.due_ms is None else f"; {verb} at {wait.due_ms} ms"
     what = "code that fits the run" if wait.reason else _ANSWER[wait.kind]
     return f"waits for {what}{until}"
+
+
+def _retrying(state: State, key: NodeKey) -> tuple[str, ...]:
+    tries = state.tries.get(key)
+    steps = {} if tries is None else {n: step for n, step in tries.by_n.items() if step.due_ms is not None}
+    return tuple(
+        f"step {n} ({step.name}) has failed {_times(step.times)} and begins again "
+        + (f"at {step.due_ms} ms" if step.due_ms else "at once")
+        for n, step in steps.items()
+    )
+
+
+def _times(count: int) -> str:
+    return "once" if count == 1 else f"{count} times"
 
 
 def _losses(state: State, key: NodeKey) -> tuple[str, ...]:

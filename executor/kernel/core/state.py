@@ -22,7 +22,17 @@ from msgspec import Struct
 
 from compiler.keys import NodeKey, Path
 from compiler.plan import Plan
-from executor.kernel.core.events import ErrorInfo, Reason, RunEnd, StepEffect, StepKind, StepStarted, WaitKind
+from executor.kernel.core.events import (
+    ErrorInfo,
+    Reason,
+    RunEnd,
+    StepEffect,
+    StepKind,
+    StepOnLost,
+    StepRetrying,
+    StepStarted,
+    WaitKind,
+)
 
 Due = tuple[int, NodeKey, int]  # due_ms, the node, its attempt
 
@@ -95,7 +105,8 @@ def _compact(heap: list[Due], is_open: Callable[[Due], bool]) -> None:
 class Step(Struct, array_like=True):
     """`lost`: nothing is known of its end, and it must not be done again unasked. Seq: number of the event; 0: not
     yet. `arrives_seq`: of the event after which handlers know its end, if that is not its own: a wait ended while an
-    attempt ran, which could not see it. -1: that attempt still runs."""
+    attempt ran, which could not see it. -1: that attempt still runs. `times`: how often it has failed; with `due_ms` it
+    is not under way, and begins again then."""
 
     kind: StepKind
     name: str
@@ -106,10 +117,17 @@ class Step(Struct, array_like=True):
     failed: bool = False
     lost: bool = False
     arrives_seq: int = 0
+    on_lost: StepOnLost = ""
+    times: int = 0
+    due_ms: int | None = None
 
     @property
     def under_way(self) -> bool:
-        return not self.finished_seq and not self.lost
+        return not self.finished_seq and not self.lost and self.due_ms is None
+
+    @property
+    def when_lost(self) -> StepOnLost:
+        return self.on_lost or ("ask" if self.effect == "write" else "retry")
 
 
 class Tries(Struct, array_like=True):
@@ -140,18 +158,33 @@ class Tries(Struct, array_like=True):
         return self.entries + self.lost + self.deferred
 
     def started(self, event: StepStarted, seq: int) -> None:
-        self.by_n[event.n] = Step(event.kind, event.name, event.input_hash, event.effect, seq)
+        times = before.times if (before := self.by_n.get(event.n)) is not None else 0
+        self.by_n[event.n] = Step(
+            event.kind, event.name, event.input_hash, event.effect, seq, on_lost=event.on_lost, times=times
+        )
+
+    def retrying(self, event: StepRetrying) -> None:
+        step = self.by_n[event.n]
+        step.times, step.due_ms = event.times, event.due_ms
 
     def finished(self, n: int, failed: bool, seq: int) -> None:
         step = self.by_n[n]
-        step.finished_seq, step.failed, step.lost = seq, failed, False
+        step.finished_seq, step.failed, step.lost, step.due_ms = seq, failed, False, None
 
     def lose(self, n: int, again: bool) -> None:
-        """`again`: it may be done as if it had not begun."""
-        if again:
+        """`again`: it may be done as if it had not begun, but for how often it has failed."""
+        step = self.by_n[n]
+        if again and step.times:
+            step.lost, step.due_ms = False, 0
+        elif again:
             del self.by_n[n]
         else:
-            self.by_n[n].lost = True
+            step.lost = True
+
+    def hasten(self, due_ms: int) -> None:
+        for step in self.by_n.values():
+            if step.due_ms is not None:
+                step.due_ms = min(step.due_ms, due_ms)
 
     def arrive(self, seq: int) -> None:
         """Let the next attempt know the waits that ended during this one, which is over by event `seq`."""

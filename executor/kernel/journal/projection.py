@@ -23,8 +23,8 @@ from executor.kernel.store.run_rows import Record
 from executor.kernel.values import variables as paths
 from executor.kernel.values.money import nanos_of, usd_of
 
-StepStatus = Literal["running", "waiting", "succeeded", "failed", "lost", "cancelled"]
-OF_STEPS = frozenset({"step.started", "step.finished", "step.lost"})
+StepStatus = Literal["running", "retrying", "waiting", "succeeded", "failed", "lost", "cancelled"]
+OF_STEPS = frozenset({"step.started", "step.retrying", "step.finished", "step.lost"})
 
 
 class StepWait(Struct, gc=False, omit_defaults=True):
@@ -39,8 +39,9 @@ class StepWait(Struct, gc=False, omit_defaults=True):
 
 
 class StepState(Struct, gc=False):
-    """Step `n`, as it was when it last began, for the `times`th time. lost: nothing is known of its end. `line`,
-    `task`, `above`, `group` and `shown` are those of `step.started`."""
+    """Step `n`, as it was when it last began, for the `times`th time. lost: nothing is known of its end. retrying: it
+    failed with `error`, and begins again at `due_ms`. `line`, `task`, `above`, `group` and `shown` are those of
+    `step.started`."""
 
     n: int
     kind: StepKind
@@ -65,6 +66,7 @@ class StepState(Struct, gc=False):
     group: str = ""
     shown: Any = None
     wait: StepWait | None = None
+    due_ms: int | None = None
 
     @property
     def output_seq(self) -> int | None:
@@ -90,8 +92,10 @@ class NodeSteps(Struct):
                     times=1 if before is None else before.times + 1, line=data.get("line", 0), task=data.get("task", 0),
                     above=data.get("above", 0), group=data.get("group", ""), shown=data.get("shown"),
                 )  # fmt: skip
+            case "step.retrying" if (step := self.by_n.get(n)) is not None:
+                step.status, step.error, step.due_ms = "retrying", data["error"], data["due_ms"]
             case "step.finished" if (step := self.by_n.get(n)) is not None:
-                step.error = data.get("error")
+                step.error, step.due_ms = data.get("error"), None
                 stopped = step.error is not None and step.error["code"] == "cancelled"
                 step.status = "succeeded" if step.error is None else "cancelled" if stopped else "failed"
                 step.finished_seq, step.finished_at_ms = seq, at_ms
@@ -136,8 +140,8 @@ class NodeSteps(Struct):
 
     def end(self) -> None:
         for step in self.by_n.values():
-            if step.status in ("running", "waiting"):
-                step.status = "cancelled"
+            if step.status in ("running", "waiting", "retrying"):
+                step.status, step.due_ms = "cancelled", None
                 _close(step)
 
     def _wait_over(self, n: int) -> bool:

@@ -25,6 +25,7 @@ SINCE: Mapping[str, int] = MappingProxyType(
         "run.continuing": 3,
         "run.recovered": 6,
         "node.left": 7,
+        "step.retrying": 7,
     }
 )
 

@@ -175,6 +175,8 @@ class TraceMaker:
                 "weft.step.kind": step.kind,
                 "weft.step.effect": step.effect,
             }
+            if step.times > 1:
+                details["weft.step.times"] = step.times
             for name, count in step.usage.items():
                 details[f"gen_ai.usage.{name}"] = count
             if step.kind == "model":

@@ -19,7 +19,7 @@ from executor.kernel.core import events as e
 from executor.kernel.core.aborts import awaits_children
 from executor.kernel.core.evolve import evolve
 from executor.kernel.core.evolve_containers import cleanup_of
-from executor.kernel.core.state import Cleanup, RunPhase, State, Status
+from executor.kernel.core.state import Cleanup, RunPhase, State, Status, Step
 from executor.kernel.journal.codec import Codec, data_of, key_of
 from executor.kernel.journal.projection import decision
 from executor.kernel.run.loaded import LoadedRun, replay
@@ -114,6 +114,8 @@ class JournalCheck:
             due_ms = wait.due_ms if wait is not None else None
         elif isinstance(event, e.NodeStarted) and event.key in self.state.retries:
             due_ms = self.state.retries[event.key][1]
+        elif isinstance(event, e.StepStarted) and (step := _step_of(self.state, event)) is not None:
+            due_ms = step.due_ms
         if due_ms is not None and record.at_ms < due_ms:
             what = f"event {record.seq} ({record.type}) is {due_ms - record.at_ms} ms too early"
             yield self._finding("I8", record, what, OUR_BUG)
@@ -197,7 +199,7 @@ def complaint(plan: Plan, state: State, event: e.Event) -> str | None:
             return (
                 None if retry is not None and retry[0] == event.attempt else "this attempt is not scheduled for a retry"
             )
-        case e.StepFinished() | e.StepLost():
+        case e.StepFinished() | e.StepLost() | e.StepRetrying():
             return _ending_step(plan, state, event)
         case e.WaitOpened() if event.beside or event.each:
             return _opening_each(state, event) if event.each else _opening_beside(state, event)
@@ -221,9 +223,10 @@ def _leaving(plan: Plan, state: State, event: e.RegionExited) -> str | None:
     return None if container is None or container.cleanup is Cleanup.OVER else "its cleanup has not run"
 
 
-def _ending_step(plan: Plan, state: State, event: e.StepFinished | e.StepLost) -> str | None:
-    steps = state.tries.get(event.key)
-    step = None if steps is None else steps.by_n.get(event.n)
+def _ending_step(plan: Plan, state: State, event: e.StepFinished | e.StepLost | e.StepRetrying) -> str | None:
+    if isinstance(event, e.StepRetrying):
+        return _retrying_step(state, event)
+    step = _step_of(state, event)
     if step is None:
         return f"step {event.n} has not begun"
     if step.finished_seq:
@@ -235,6 +238,20 @@ def _ending_step(plan: Plan, state: State, event: e.StepFinished | e.StepLost) -
     if waits and step.kind == "wait" and waited:
         return None  # others of the node are still open
     return _ending(plan, state, event.key, event.attempt, False)
+
+
+def _retrying_step(state: State, event: e.StepRetrying) -> str | None:
+    if state.running.get(event.key) != event.attempt:
+        return "this attempt is not running"
+    step = _step_of(state, event)
+    if step is None or not step.under_way:
+        return f"step {event.n} is not under way"
+    return None if event.times == step.times + 1 else f"step {event.n} has failed {step.times} times before"
+
+
+def _step_of(state: State, event: e.StepStarted | e.StepRetrying | e.StepFinished | e.StepLost) -> Step | None:
+    tries = state.tries.get(event.key)
+    return None if tries is None else tries.by_n.get(event.n)
 
 
 def _opening_beside(state: State, event: e.WaitOpened) -> str | None:

@@ -308,12 +308,14 @@ class Drive:
             return f.NodeSuspended(now_ms, key, attempt, "form", due_ms)
         return f.NodeDone(now_ms, key, attempt, act.route, end_run=node.type == "response")
 
-    def _say(self, entry: Entry, event: e.StepStarted | e.StepFinished) -> None:
+    def _say(self, entry: Entry, event: e.StepStarted | e.StepRetrying | e.StepFinished) -> None:
         """A step of an attempt begins or ends, which is decided by no fact."""
         if self.state.running.get(entry.key) != entry.attempt:
             return
         evolve(self.plan, self.state, event)
         self.keep(event, self.now_ms)
+        if isinstance(event, e.StepRetrying):
+            self.lanes.failed(entry, event)
         if isinstance(event, e.StepFinished):
             self.lanes.ended(entry, event.n, event.error is not None)
 

@@ -4,6 +4,8 @@ What such a handler does next follows from what it has received so far, in the o
 else: it makes calls (steps and waits), gives some up, and ends when none is left. So two entries that receive the same
 in another order make other calls, which is found at once: the input of a call is a hash of all that was received before
 it. Beside that, each entry must first receive what the entries before it have received.
+
+A step may fail and begin again: how often it has failed, and when it begins again, must hold from entry to entry.
 """
 
 from __future__ import annotations
@@ -19,9 +21,11 @@ from executor.kernel.core.state import State, Step, Tries
 from tests.support.core.watch import Broken, require
 
 CALLS_MAX = 9
+TRIES_MAX = 3
 SHARE = 0.06  # of the blocks that can
 
 Arrival = tuple[int, bool]  # a call, and whether it failed
+Failed = dict[int, tuple[int, bool]]  # how often each step has failed, and whether it pauses
 
 
 class Program:
@@ -58,12 +62,24 @@ class Entry:
     """One attempt of such a handler, from when it reads its steps. `received_before`: by earlier entries."""
 
     def __init__(
-        self, program: Program, key: NodeKey, attempt: int, state: State, received_before: list[Arrival]
+        self,
+        program: Program,
+        key: NodeKey,
+        attempt: int,
+        state: State,
+        received_before: list[Arrival],
+        failed: Failed,
     ) -> None:
         tries = state.tries.get(key) or Tries()
         self.program, self.key, self.attempt = program, key, attempt
         self.known: dict[int, Step] = {n: copy(step) for n, step in tries.by_n.items()}
         self.under_way: list[int] = []
+        self.failed = failed
+        self.pauses = {n: step.due_ms for n, step in self.known.items() if step.due_ms is not None}
+        for n, (times, pauses) in failed.items():
+            kept = self.known[n].times if n in self.known else 0
+            require(kept == times, f"step {n} has failed {times} times, and the state says {kept}")
+            require(n in self.pauses or not pauses, f"step {n} pauses, and the state does not say so")
         self.received: list[Arrival] = []
         self.paused = False
         while (arrived := self._next()) is not None:
@@ -95,15 +111,30 @@ class Entry:
             if known is not None and (known.kind, known.input_hash) != (kind, received):
                 raise Broken(f"call {n} is {kind} {received} now, and was {known.kind} {known.input_hash}")
 
-    def begins(self) -> int | None:
+    def begins(self, at_ms: int) -> int | None:
         """The next step to begin."""
-        steps = (n for n, (kind, _, _) in self.program.pending.items() if kind == "step" and n not in self.under_way)
-        return next((n for n in steps if n not in self.known), None)
+        steps = [n for n, (kind, _, _) in self.program.pending.items() if kind == "step" and n not in self.under_way]
+        due = (n for n in steps if self.pauses.get(n, at_ms + 1) <= at_ms)
+        return next((n for n in steps if n not in self.known and n not in self.pauses), next(due, None))
 
     def began(self, n: int) -> e.StepStarted:
         kind, effect, received = self.program.pending[n]
         self.under_way.append(n)
-        return e.StepStarted(self.key, self.attempt, n, kind, "call", received, effect)
+        self.pauses.pop(n, None)
+        if n in self.failed:
+            self.failed[n] = self.failed[n][0], False
+        on_lost: e.StepOnLost = ("", "", "retry", "ask", "fail")[n % 5]
+        return e.StepStarted(self.key, self.attempt, n, kind, "call", received, effect, on_lost=on_lost)
+
+    def times(self, n: int) -> int:
+        return self.failed[n][0] if n in self.failed else 0
+
+    def again(self, n: int, due_ms: int) -> e.StepRetrying:
+        """It failed, and begins again."""
+        self.under_way.remove(n)
+        self.pauses[n] = due_ms
+        error = e.ErrorInfo("scripted", "the step failed")
+        return e.StepRetrying(self.key, self.attempt, n, self.times(n) + 1, due_ms, error)
 
     def ends(self, n: int, failed: bool) -> e.StepFinished:
         self.under_way.remove(n)
@@ -131,6 +162,8 @@ class Entry:
                 opens.append(f.WaitBeside(step, wait, due_ms, rng.choice(("continue", "fail"))))
         drops = tuple(n for n in self.program.given_up if n in self.known)
         due_ms = at_ms + rng.randrange(9000) if self.paused or rng.random() < 0.1 else None
+        pauses = [until_ms for n, until_ms in self.pauses.items() if n in self.program.pending]
+        due_ms = min(pauses) if pauses else due_ms
         return f.HandlerLeft(at_ms, self.key, self.attempt, tuple(opens), drops, due_ms)
 
 
@@ -142,6 +175,7 @@ class Lanes:
         self.rng = Random(f"{seed} lanes {order}")
         self._entries: dict[NodeKey, Entry] = {}
         self._received: dict[NodeKey, list[Arrival]] = {}
+        self._failed: dict[NodeKey, Failed] = {}
         self._paused: set[NodeKey] = set()
 
     def has(self, key: NodeKey) -> bool:
@@ -152,12 +186,16 @@ class Lanes:
         entry = self._entries.get(key)
         if entry is None or entry.attempt != attempt:
             program = Program(f"{self.seed} {key}")
-            entry = self._entries[key] = Entry(program, key, attempt, state, self._received.get(key, []))
+            failed = self._failed.setdefault(key, {})
+            entry = self._entries[key] = Entry(program, key, attempt, state, self._received.get(key, []), failed)
             self._keep(entry)
         return entry
 
     def _keep(self, entry: Entry) -> None:
         self._received[entry.key] = list(entry.received)
+
+    def failed(self, entry: Entry, event: e.StepRetrying) -> None:
+        entry.failed[event.n] = event.times, True
 
     def ended(self, entry: Entry, n: int, failed: bool) -> None:
         entry.ended(n, failed)
@@ -171,11 +209,13 @@ class Lanes:
         received = self._received.get(key, [])
         kept = next((n for n, (call, _) in enumerate(received) if call not in tries.by_n), len(received))
         self._received[key] = received[:kept]
+        for n in [n for n in self._failed.get(key, {}) if n not in tries.by_n]:
+            del self._failed[key][n]
 
-    def moves(self, entry: Entry, at_ms: int) -> e.StepStarted | e.StepFinished | f.HandlerLeft | None:
+    def moves(self, entry: Entry, at_ms: int) -> e.StepStarted | e.StepRetrying | e.StepFinished | f.HandlerLeft | None:
         """One thing that the handler does next: an event of a step, or it leaves; None when it has ended."""
         rng = self.rng
-        begins = entry.begins()
+        begins = entry.begins(at_ms)
         if begins is not None and entry.under_way and rng.random() < 0.5:
             begins = None
         if begins is not None and not entry.under_way and rng.random() < 0.1 and entry.key not in self._paused:
@@ -185,5 +225,8 @@ class Lanes:
         if begins is not None:
             return entry.began(begins)
         if entry.under_way:
-            return entry.ends(rng.choice(entry.under_way), rng.random() < 0.2)
+            n = rng.choice(entry.under_way)
+            if n in entry.program.pending and entry.times(n) < TRIES_MAX and rng.random() < 0.2:
+                return entry.again(n, at_ms + rng.randrange(9000))
+            return entry.ends(n, rng.random() < 0.2)
         return entry.leaves(at_ms, rng) if entry.program.pending else None

@@ -31,6 +31,7 @@ export const EVENT_TYPES = [
   'step.started',
   'step.finished',
   'step.lost',
+  'step.retrying',
   'node.left',
 ] as const
 
@@ -829,7 +830,7 @@ export interface LaneItem {
   attempt: number
   started_seq: number
   started_at_ms: number
-  status: 'cancelled' | 'failed' | 'lost' | 'running' | 'succeeded' | 'waiting'
+  status: 'cancelled' | 'failed' | 'lost' | 'retrying' | 'running' | 'succeeded' | 'waiting'
   times?: number
   finished_seq?: number | null
   finished_at_ms?: number | null
@@ -844,6 +845,7 @@ export interface LaneItem {
   group?: string
   shown?: Json
   wait?: StepWait | null
+  due_ms?: number | null
   phase?: string
 }
 
@@ -1858,7 +1860,7 @@ export interface StepView {
   attempt: number
   started_seq: number
   started_at_ms: number
-  status: 'cancelled' | 'failed' | 'lost' | 'running' | 'succeeded' | 'waiting'
+  status: 'cancelled' | 'failed' | 'lost' | 'retrying' | 'running' | 'succeeded' | 'waiting'
   times?: number
   finished_seq?: number | null
   finished_at_ms?: number | null
@@ -1873,6 +1875,7 @@ export interface StepView {
   group?: string
   shown?: Json
   wait?: StepWait | null
+  due_ms?: number | null
 }
 
 /** The wait that a step is, or by which a person is asked whether a lost one was done. `id`: only while it is

@@ -281,6 +281,8 @@ export interface EventData {
   usage?: Record<string, number>
   cost?: number | null
   prices?: string
+  /** Of a step that failed and is done again: how often it has failed. */
+  times?: number
   /** Of a step that was lost: it is done again. */
   again?: boolean
   status?: 'succeeded' | 'failed' | 'cancelled'

@@ -216,6 +216,7 @@ function apply(view: Draft, event: WireEvent): void {
     case 'node.left':
       return put(view, node, event, { status: 'waiting', attempts: ended(node, event).attempts, left: true })
     case 'step.started':
+    case 'step.retrying':
     case 'step.lost':
       return put(view, node, event, { steps: stepsAfter(node.steps, event) })
     case 'step.finished': {

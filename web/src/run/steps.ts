@@ -14,9 +14,10 @@ export interface StepWait {
 }
 
 export type StepKind = 'model' | 'tool' | 'step' | 'wait'
-export type StepStatus = 'running' | 'waiting' | 'succeeded' | 'failed' | 'lost' | 'cancelled'
+export type StepStatus = 'running' | 'retrying' | 'waiting' | 'succeeded' | 'failed' | 'lost' | 'cancelled'
 
-/** Step `n`, as it last began; `times`: how often it did. lost: it is unknown whether it was done. */
+/** Step `n`, as it last began; `times`: how often it did. lost: it is unknown whether it was done. retrying: it failed with
+ * `error`, and begins again at `dueAt`. */
 export interface StepState {
   n: number
   kind: StepKind
@@ -47,6 +48,7 @@ export interface StepState {
   group: string
   shown?: Json
   wait: StepWait | null
+  dueAt: number | null
 }
 
 /** The steps of a node after an event of one of them. */
@@ -79,25 +81,29 @@ export function stepsAfter(steps: readonly StepState[], event: WireEvent): reado
       group: data.group ?? '',
       ...(data.shown === undefined ? {} : { shown: data.shown }),
       wait: null,
+      dueAt: null,
     }
     return before ? steps.with(at, step) : steps.toSpliced(at, 0, step)
   }
   if (!before) return steps
   const { output, size, truncated, blob } = data
   const change: Partial<StepState> =
-    event.type === 'step.lost'
-      ? { status: 'lost', ...(data.again ? { endedAt: event.at_ms, to: event.seq } : {}) }
-      : {
-          status: !data.error ? 'succeeded' : data.error.code === 'cancelled' ? 'cancelled' : 'failed',
-          endedAt: event.at_ms,
-          to: event.seq,
-          seq: event.seq,
-          usage: data.usage ?? {},
-          cost: data.cost ?? null,
-          error: data.error ?? null,
-          wait: closed(before),
-          ...(truncated || blob ? (size === undefined ? {} : { size }) : output === undefined ? {} : { output }),
-        }
+    event.type === 'step.retrying'
+      ? { status: 'retrying', error: data.error ?? null, dueAt: data.due_ms ?? null }
+      : event.type === 'step.lost'
+        ? { status: 'lost', ...(data.again ? { endedAt: event.at_ms, to: event.seq } : {}) }
+        : {
+            status: !data.error ? 'succeeded' : data.error.code === 'cancelled' ? 'cancelled' : 'failed',
+            endedAt: event.at_ms,
+            to: event.seq,
+            seq: event.seq,
+            usage: data.usage ?? {},
+            cost: data.cost ?? null,
+            error: data.error ?? null,
+            dueAt: null,
+            wait: closed(before),
+            ...(truncated || blob ? (size === undefined ? {} : { size }) : output === undefined ? {} : { output }),
+          }
   return steps.with(at, { ...before, ...change })
 }
 
@@ -134,9 +140,9 @@ export function stepDropped(steps: readonly StepState[], n: number | undefined, 
 
 /** The run has ended: what has no end of its own was cancelled with it. */
 export function stepsEnded(steps: readonly StepState[]): readonly StepState[] {
-  const open = (step: StepState): boolean => step.status === 'running' || step.status === 'waiting'
+  const open = ({ status }: StepState): boolean => ['running', 'waiting', 'retrying'].includes(status)
   return steps.some(open)
-    ? steps.map((step) => (open(step) ? { ...step, status: 'cancelled', wait: closed(step) } : step))
+    ? steps.map((step) => (open(step) ? { ...step, status: 'cancelled', dueAt: null, wait: closed(step) } : step))
     : steps
 }
 

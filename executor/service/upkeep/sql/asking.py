@@ -46,7 +46,7 @@ _STEPS = """
 SELECT last.run_id, r.workflow, last.node, last.path, last.n, last.attempt, last.kind, last.name, last.effect,
        last.started_at_ms, CASE WHEN last.type = 'step.finished' THEN last.at_ms END AS finished_at_ms,
        CASE WHEN last.type = 'step.finished' THEN last.at_ms - last.started_at_ms END AS duration_ms,
-       CASE WHEN last.type = 'step.lost' THEN 'lost'
+       CASE WHEN last.type = 'step.lost' THEN 'lost' WHEN last.type = 'step.retrying' THEN 'retried'
             WHEN last.type = 'step.finished' AND last.error IS NULL THEN 'succeeded'
             WHEN last.type = 'step.finished' THEN 'failed' END AS outcome,
        last.usage, last.cost, last.prices
@@ -62,7 +62,7 @@ SELECT last.run_id, r.workflow, last.node, last.path, last.n, last.attempt, last
                        CAST({data} -> 'error' AS text) AS error, CAST({data} -> 'usage' AS text) AS usage,
                        CAST({data} ->> 'cost' AS double precision) AS cost, {data} ->> 'prices' AS prices
                   FROM {main}events AS e
-                 WHERE e.type IN ('step.started', 'step.finished', 'step.lost')) AS each
+                 WHERE e.type IN ('step.started', 'step.retrying', 'step.finished', 'step.lost')) AS each
         WINDOW same AS (PARTITION BY each.run_id, each.node, each.path, each.n)) AS last
   JOIN {main}run_details AS r ON r.id = last.run_id
  WHERE last.place = 1"""

@@ -13,6 +13,7 @@ import { STEP_ICONS } from '../../ui/steps'
 import { durationText } from '../../ui/time'
 import { ValueTree } from '../../ui/ValueTree'
 import { ErrorCard, Section, sizeText } from './parts'
+import { triesText } from '../../watch/tries'
 
 export function Steps({ node }: { node: NodeState }): ReactElement | null {
   const [open, setOpen] = useState<number | null>(null)
@@ -55,13 +56,7 @@ export function Steps({ node }: { node: NodeState }): ReactElement | null {
 
 function Step({ step, asked }: { step: StepState; asked: JsonObject | undefined }): ReactElement {
   const used = usedText([step])
-  const facts = [
-    `Step ${step.n}`,
-    step.kind,
-    step.kind === 'wait' ? '' : EFFECTS[step.effect],
-    step.times > 1 ? `began ${step.times} times` : '',
-    used,
-  ]
+  const facts = [`Step ${step.n}`, step.kind, step.kind === 'wait' ? '' : EFFECTS[step.effect], triesText(step), used]
   return (
     <div className="stepdetail">
       <p className="label">{facts.filter(Boolean).join(' · ')}</p>

@@ -31,7 +31,7 @@ export const EVENT_GROUPS = [
   { id: 'retry', label: 'Failures and retries', types: ['node.failed', 'retry.scheduled', 'retry.hastened'] },
   { id: 'scope', label: 'Iterations and branches', types: ['region.sized', 'scope.opened', 'region.exited'] },
   { id: 'wait', label: 'Waits', types: ['wait.opened', 'wait.closed', 'node.left', 'run.parked'] },
-  { id: 'step', label: 'Steps of blocks', types: ['step.started', 'step.finished', 'step.lost'] },
+  { id: 'step', label: 'Steps of blocks', types: ['step.started', 'step.retrying', 'step.finished', 'step.lost'] },
   { id: 'data', label: 'Variables and logs', types: ['variables.patched', 'node.log'] },
 ] as const
 
@@ -46,6 +46,8 @@ export function toneOfEvent(event: WireEvent): Tone {
       return 'ok'
     case 'step.finished':
       return event.data.error ? 'err' : 'ok'
+    case 'step.retrying':
+      return 'err'
     case 'step.lost':
       return 'wait'
     case 'node.failed':
@@ -165,6 +167,8 @@ function happened(event: WireEvent, doc: Document | null): string {
       const used = usedText([{ usage: data.usage ?? {}, cost: data.cost ?? null }])
       return `${name}: step ${data.n} ${data.error ? 'failed' : 'finished'}${used ? `, ${used}` : ''}`
     }
+    case 'step.retrying':
+      return `${name}: step ${data.n} failed, try ${(data.times ?? 0) + 1} in ${roughly((data.due_ms ?? 0) - event.at_ms)}`
     case 'step.lost':
       return `${name}: step ${data.n} was lost${data.again ? ' and is done again' : ''}`
     case 'variables.patched':

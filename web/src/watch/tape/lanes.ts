@@ -9,6 +9,7 @@ import { iconOf, type IconName } from '../../ui/icons'
 import { toneOf, type Tone } from '../../ui/status'
 import { STEP_ICONS } from '../../ui/steps'
 import { traceIndex } from '../trace/rows'
+import { triesText } from '../tries'
 
 /** A stretch of a lane, from one event to another; `to` null: it has no end yet. */
 export interface Span {
@@ -169,7 +170,18 @@ function stepSpan(node: NodeState, step: StepState, label: string): Span {
   const wait = step.kind === 'wait'
   const to = step.to ?? (node.finishedAt === null ? null : node.lastSeq)
   const tone = wait ? 'wait' : toneOf(status)
-  return { from: step.from, to, label, tone, wait, whole: false, node, step, attempt: step.attempt }
+  const tries = triesText(step)
+  return {
+    from: step.from,
+    to,
+    label: tries ? `${label}, ${tries}` : label,
+    tone,
+    wait,
+    whole: false,
+    node,
+    step,
+    attempt: step.attempt,
+  }
 }
 
 /** Spans in as many rows as it takes that none lies above another. The attempts of a block have one row, with their pauses. */

@@ -31,6 +31,7 @@ import { selectNode } from '../../actions/jump'
 import { parentRow, pathsTo, rowOf, traceIndex, traceRows, type TraceRow } from './rows'
 import { useVirtual } from './virtual'
 import './trace.css'
+import { triesText } from '../tries'
 
 const ROW_H = 24
 /** Shorter waits are drawn to scale: beside one of some seconds, a block of milliseconds is a line. */
@@ -318,13 +319,15 @@ function Facts({ node, doc }: { node: NodeState; doc: Document | null }): ReactE
 }
 
 function StepFacts({ step }: { step: StepState }): ReactElement | null {
+  const tries = triesText(step)
   if (step.error)
     return (
       <span className="trace__fact" data-tone="err" title={step.error.message}>
+        {tries ? `${tries}: ` : ''}
         {step.error.message}
       </span>
     )
-  const facts = [step.times > 1 ? `${step.times} times` : '', usedText([step])].filter(Boolean)
+  const facts = [tries, usedText([step])].filter(Boolean)
   return facts.length ? <span className="trace__fact mono">{facts.join(', ')}</span> : null
 }
 

@@ -149,9 +149,12 @@ class Story:
     def forked(self) -> list[str]:
         return self.feed(f.ForkMade(self.at_ms, "source", len(self.journal)))
 
-    def step(self, name: str, n: int, effect: e.StepEffect = "write") -> None:
+    def step(self, name: str, n: int, effect: e.StepEffect = "write", on_lost: e.StepOnLost = "") -> None:
         """The running attempt begins a step; what an attempt says of its steps is decided by no fact."""
-        self._say(e.StepStarted(*self.attempt(name), n, "tool", f"step {n}", "hash", effect))
+        self._say(e.StepStarted(*self.attempt(name), n, "tool", f"step {n}", "hash", effect, on_lost=on_lost))
+
+    def step_retrying(self, name: str, n: int, times: int, due_ms: int) -> None:
+        self._say(e.StepRetrying(*self.attempt(name), n, times, due_ms, e.ErrorInfo("boom", "it broke", True)))
 
     def step_done(self, name: str, n: int, failed: bool = False) -> None:
         error = e.ErrorInfo("boom", "it broke", True) if failed else None
@@ -306,4 +309,6 @@ class Story:
 def _word(step: Step) -> str:
     if step.lost:
         return "lost"
+    if step.due_ms is not None:
+        return f"failed {step.times} times"
     return "failed" if step.failed else "done" if step.finished_seq else "begun"
