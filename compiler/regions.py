@@ -249,7 +249,7 @@ def _policy(block: BlockDoc, spec: BlockSpec, group: int) -> Policy:
         group=0 if spec.inline else group,
         skip_if=_skip_if(block),
         assign=block.assign,
-        cache=_cache(doc.cache) if doc.cache is not None else None,
+        cache=cache_of(doc.cache) if doc.cache is not None else None,
         on_lost=doc.on_lost or ("retry" if repeats else "ask"),
         on_uncertain="retry" if repeats or doc.retry is not None or doc.on_lost == "retry" else "fail",
         runner=doc.runner or "inline",
@@ -266,7 +266,7 @@ def _effect(block: BlockDoc, spec: BlockSpec) -> Effect:
     return spec.effect
 
 
-def _cache(doc: CacheDoc) -> Cache:
+def cache_of(doc: CacheDoc) -> Cache:
     ttl_ms = Cache().ttl_ms if doc.ttl_s is None else max(1, round(doc.ttl_s * 1000))
     return Cache(doc.key if doc.key and doc.key.strip() else None, str(doc.version), ttl_ms, doc.scope)
 

@@ -20,6 +20,7 @@ WeftError                      code, message, hint, pointer into the request
 ├── WebhookNotReady            the workflow of the webhook cannot start now
 ├── BlockError                 a block's attempt failed; retryable or not
 │   ├── StepFailed             a step or child run that a durable function awaits has failed
+│   │   └── StepTimeout        each try of the step took longer than its timeout
 │   └── SandboxError           JavaScript failed or was stopped; never retried
 ├── Fenced                     another worker owns the run now: drop it, do nothing
 ├── Lost                       the process of an attempt is gone; how far it got is unknown
@@ -146,7 +147,8 @@ class BlockError(WeftError, code="block_failed"):
     """A block's attempt failed. `retry_at_ms`: the earliest time the other side asked for (Retry-After). `deferred`:
     the attempt need not count, because the other side asked for a later try, or because it was not begun. `uncertain`:
     the other side may have carried out the request, so another attempt may do it twice. `traceback`: the frames of the
-    user's files, see executor/kernel/process/tracebacks.py."""
+    user's files, see executor/kernel/process/tracebacks.py. `type`: the exception that a step raised; `arguments`: its
+    args, if the step declares it."""
 
     def __init__(
         self,
@@ -159,9 +161,13 @@ class BlockError(WeftError, code="block_failed"):
         uncertain: bool = False,
         hint: str = "",
         traceback: str = "",
+        type: str = "",
+        arguments: list[Any] | None = None,
         **extra: Any,
     ) -> None:
         super().__init__(message, code=code, hint=hint, **extra)
+        self.type = type
+        self.arguments = arguments
         self.retryable = retryable
         self.retry_at_ms = retry_at_ms
         self.deferred = deferred
@@ -171,7 +177,12 @@ class BlockError(WeftError, code="block_failed"):
 
 class StepFailed(BlockError):
     """A step or a child run that a durable function awaits has failed. `code` and `message` are those of its error,
-    `traceback` the frames of the user's files: they are the same each time the function is entered."""
+    `type` the exception that the step raised, `traceback` the frames of the user's files: they are the same each time
+    the function is entered."""
+
+
+class StepTimeout(StepFailed, TimeoutError, code="step_timeout"):
+    """A step that a durable function awaits took longer than its timeout, each time that it was tried."""
 
 
 class NotDeterministic(BaseException):

@@ -29,6 +29,7 @@ _PLACES = {
     "compiler.signature": "Param",
     "compiler.tracing.calls": "Answer approve continue_as_new http in_order sleep",
     "compiler.tracing.durable": "Durable durable",
+    "compiler.tracing.policy": "Retry",
     "compiler.tracing.steps": "step",
     "compiler.tracing.ways": "attempt each otherwise when",
     "compiler.tracing.workflow": "call workflow",
@@ -39,7 +40,7 @@ _PLACES = {
     "executor.blocks.types.typed": "TypedBlock block",
     "executor.errors": (
         "AlreadyAnswered AnswerInvalid BadRequest BlockError Conflict InputInvalid LimitExceeded NotFound "
-        "NotDeterministic QueueFull StepFailed StoreError WeftError"
+        "NotDeterministic QueueFull StepFailed StepTimeout StoreError WeftError"
     ),
     "executor.kernel.handler.base": "Context Done Patch Suspend context",
     "executor.open.embed:open_engine": "open",

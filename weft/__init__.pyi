@@ -15,6 +15,7 @@ from compiler.builder.workflow import (Workflow)
 from compiler.signature import (Param)
 from compiler.tracing.calls import (Answer, approve, continue_as_new, http, in_order, sleep)
 from compiler.tracing.durable import (Durable, durable)
+from compiler.tracing.policy import (Retry)
 from compiler.tracing.steps import (step)
 from compiler.tracing.ways import (attempt, each, otherwise, when)
 from compiler.tracing.workflow import (call, workflow)
@@ -25,7 +26,7 @@ from executor.blocks.durable.waits import (form, signal, until)
 from executor.blocks.types.typed import (TypedBlock, block)
 from executor.errors import (
     AlreadyAnswered, AnswerInvalid, BadRequest, BlockError, Conflict, InputInvalid, LimitExceeded, NotFound,
-    NotDeterministic, QueueFull, StepFailed, StoreError, WeftError
+    NotDeterministic, QueueFull, StepFailed, StepTimeout, StoreError, WeftError
 )
 from executor.kernel.handler.base import (Context, Done, Patch, Suspend, context)
 from executor.open.embed import (open_engine)
@@ -45,10 +46,10 @@ __all__ = [
     "ClientError", "Conflict", "Container", "Context", "ContinueAsNew", "Done", "Durable", "Each", "Edge",
     "End", "Engine", "Event", "File", "First", "Form", "FormTrigger", "Function", "Graph", "HitEndpoint",
     "Http", "InputInvalid", "LimitExceeded", "Loop", "NotDeterministic", "NotFound", "Note", "Parallel",
-    "Param", "Patch", "QueueFull", "Ref", "Response", "Router", "RunFailed", "RunWorkflow", "Schedule",
+    "Param", "Patch", "QueueFull", "Ref", "Response", "Retry", "Router", "RunFailed", "RunWorkflow", "Schedule",
     "SendEmail", "Sequence", "ServerUnreachable", "Set", "Signal", "Sleep", "Sql", "Start", "StepFailed",
-    "StoreError", "Suspend", "TraceError", "TypedBlock", "Variables", "Webhook", "WeftError", "Workflow",
-    "approve", "attempt", "block", "call", "context", "continue_as_new", "durable", "each", "first", "form",
-    "gather", "group", "http", "in_order", "now", "open", "otherwise", "random", "ref", "shield", "signal",
-    "sleep", "step", "timeout", "tool", "until", "uuid", "when", "workflow"
+    "StepTimeout", "StoreError", "Suspend", "TraceError", "TypedBlock", "Variables", "Webhook", "WeftError",
+    "Workflow", "approve", "attempt", "block", "call", "context", "continue_as_new", "durable", "each", "first",
+    "form", "gather", "group", "http", "in_order", "now", "open", "otherwise", "random", "ref", "shield",
+    "signal", "sleep", "step", "timeout", "tool", "until", "uuid", "when", "workflow"
 ]

@@ -8,16 +8,17 @@ import sys
 from collections.abc import Callable, Iterable, Mapping
 from functools import update_wrapper
 from pathlib import PurePath
-from typing import Any, Final, Generic, ParamSpec, Protocol, TypedDict, TypeVar, Unpack, cast, overload
+from typing import Any, Final, Generic, ParamSpec, Protocol, TypeVar, Unpack, cast, overload
 
 import msgspec
+from msgspec.structs import replace
 
 from compiler.builder.errors import TraceError
 from compiler.builder.step import Block, Options
-from compiler.document import PolicyDoc
 from compiler.plan import Effect
 from compiler.signature import Signature, SignatureUnusable, TypeUnknown, Unfit, read, schema_of, signature_of, write
 from compiler.tracing.body import present_body
+from compiler.tracing.policy import Errors, Policy, Retry, checked, policy_of
 from compiler.tracing.trace import Trace, active
 from compiler.tracing.values import Condition, Traced, kind_of, reference
 
@@ -28,12 +29,6 @@ R_co = TypeVar("R_co", covariant=True)
 NAME_LENGTH_MAX: Final = 200
 
 
-class _Policy(TypedDict, total=False):
-    retries: int | Mapping[str, Any] | None
-    timeout: float | None
-    cache: bool | float | Mapping[str, Any] | None
-
-
 class _WithContext(Protocol[P, R_co]):
     """A function whose first parameter is `ctx`: a workflow does not pass it."""
 
@@ -41,7 +36,8 @@ class _WithContext(Protocol[P, R_co]):
 
 
 class Step(Generic[P, R]):
-    """A function that blocks of type `python` call by `name`. `policy`: of these blocks. `function`: with its
+    """A function that blocks of type `python` call by `name`. `policy`: of these blocks; `retry`: the part of it that
+    documents do not have. `raises`: the exceptions that a durable function gets as themselves. `function`: with its
     parameter `ctx`. `approve`: who decides about a call by an agent. A call has the type of the function's call:
     `await` that of an async step."""
 
@@ -54,8 +50,15 @@ class Step(Generic[P, R]):
         effect: Effect,
         policy: Mapping[str, Any],
         approve: bool | Callable[..., Any] = False,
+        retry: Retry | None = None,
+        raises: Errors = (),
     ) -> None:
         update_wrapper(self, function)
+        if effect == "write" and "cache" in policy:
+            message = f"{function.__name__} may change something, which its cache would prevent"
+            raise TraceError(f"{message}: set effect='read' or effect='none', or remove cache.", _defined(function))
+        self.retry = retry
+        self.raises = raises
         self.function = function
         self.name = name
         self.effect = effect
@@ -79,15 +82,18 @@ class Step(Generic[P, R]):
             return cast(R, body.step(self, args, kwargs))
         return self.function(*args, **kwargs)
 
-    def with_options(self, *, id: str | None = None, after: Any = (), **policy: Unpack[_Policy]) -> Step[P, R]:
+    def with_options(self, *, id: str | None = None, after: Any = (), **policy: Unpack[Policy]) -> Step[P, R]:
         """Return the same step with options for one call: `charge.with_options(id="deposit", after=[packed])(order)`.
 
         id      of the block; without it, that of the function, with a number from the second call on
         after   results of earlier calls that the call waits for without using them
         others  as in `step`
         """
+        given, retry = policy_of(policy), policy.get("retries")
+        if isinstance(retry, Retry) and (retry.only or retry.never):
+            raise TraceError("only= and never= count for all calls of a step: write them in @weft.step(retries=…).")
         made: Step[P, R] = Step(
-            self.function, self.name, self.effect, {**self.policy, **_policy_of(policy)}, self.approve
+            self.function, self.name, self.effect, {**self.policy, **given}, self.approve, self.retry, self.raises
         )
         made.id = id
         made.after = tuple(after) if isinstance(after, list | tuple) else (after,)
@@ -162,7 +168,8 @@ def step(
     name: str | None = None,
     effect: Effect = "write",
     approve: bool | Callable[..., Any] = False,
-    **policy: Unpack[_Policy],
+    raises: Errors = (),
+    **policy: Unpack[Policy],
 ) -> _Decorator: ...
 
 
@@ -173,18 +180,22 @@ def step(
     name: str | None = None,
     effect: Effect = "write",
     approve: bool | Callable[..., Any] = False,
-    **policy: Unpack[_Policy],
+    raises: Errors = (),
+    **policy: Unpack[Policy],
 ) -> Any:
     """Make a function, sync or async, a step of workflows.
 
     name      the name in documents, `module.function` by default. It must stay the same while runs are open
-    effect    its effect outside: `none`, `read`, or `write`. A call that was under way when the process ended is
-              repeated; of `write` a person is asked first, because it may be done already
+    effect    its effect outside: `none`, `read`, or `write`
     approve   for agents, which have it as a tool. True: a person decides about each call; or a function of some of its
               arguments that returns whether a person does: `approve=lambda amount: amount > 50`
-    retries   how often a call is repeated after an exception, or the fields of `policy.retry`
-    timeout   seconds that one call may last; without it 300
-    cache     True, or seconds, or the fields of `policy.cache`: equal calls return the stored result
+    raises    exceptions that a durable function gets as themselves, and not as StepFailed. They are made again from
+              their `args`, which have to be JSON
+    retries   how often a call is repeated after an exception: a number, a `weft.Retry`, or the fields of `policy.retry`
+    timeout   seconds that one try may last; without it 300
+    cache     True, or seconds, or the fields of `policy.cache`: equal calls return the stored result. Not of `write`
+    on_lost   what follows when a call was under way as its process ended: `retry`, `ask` a person, or `fail`. Without
+              it, a `write` is asked about, because it may be done already, and others are repeated
 
     Raises TraceError: a parameter or the result has no JSON form, or an option cannot be meant.
     """
@@ -195,30 +206,20 @@ def step(
             raise TraceError(f"a step cannot have the name {called[:80]!r}.", _defined(function))
         if effect not in ("none", "read", "write"):
             raise TraceError(f"effect is none, read or write, not {effect!r}.", _defined(function))
-        fields = _policy_of(policy) | ({"on_lost": "retry"} if effect != "write" else {})
-        return Step(function, called, effect, fields, approve)
+        fields = ({"on_lost": "retry"} if effect != "write" else {}) | policy_of(policy)
+        retries = policy.get("retries")
+        retry = retries if isinstance(retries, Retry) else None
+        if retry is not None:
+            retry = replace(retry, only=checked("only", retry.only), never=checked("never", retry.never))
+        return Step(function, called, effect, fields, approve, retry, checked("raises", raises))
 
     return made(function) if function is not None else made
 
 
-def _policy_of(options: _Policy) -> dict[str, Any]:
-    if wrong := [name for name in options if name not in _Policy.__annotations__]:
-        raise TypeError(f"a step has no option {wrong[0]!r}, but {', '.join(_Policy.__annotations__)}")
-    retries, timeout, cache = options.get("retries"), options.get("timeout"), options.get("cache")
-    policy: dict[str, Any] = {}
-    if retries is not None:
-        policy["retry"] = dict(retries) if isinstance(retries, Mapping) else {"max_attempts": retries + 1}
-    if timeout is not None:
-        policy["timeout_s"] = timeout
-    if isinstance(cache, Mapping):
-        policy["cache"] = dict(cache)
-    elif cache is not None and cache is not False:
-        policy["cache"] = {} if cache is True else {"ttl_s": cache}
-    try:
-        msgspec.convert(policy, PolicyDoc)
-    except msgspec.ValidationError as error:
-        raise TraceError(f"{', '.join(_Policy.__annotations__)}: {error}.") from None
-    return policy
+def name_of(kind: type[BaseException]) -> str:
+    """Return the name of an exception as errors have it: `ValueError`, `flow.CardRefused`."""
+    module = module_of(kind)
+    return kind.__qualname__ if module == "builtins" else f"{module}.{kind.__qualname__}"
 
 
 def module_of(function: Callable[..., Any]) -> str:

@@ -72,7 +72,7 @@ GC_THRESHOLDS: Final = (10_000, 10, 500)  # for the garbage collector of a proce
 
 
 class Figures(Struct, frozen=True):
-    """`runs` in memory and `attempts` under way; counters since the start: `claims` of runs, new ones included, and
+    """`runs` in memory and `attempts` at work; counters since the start: `claims` of runs, new ones included, and
     `commits`, each of a group of changes. `is_claiming`: the process looks for runs to claim."""
 
     runs: int
@@ -228,7 +228,9 @@ class Engine:
     @property
     def figures(self) -> Figures:
         worker = self._worker
-        return Figures(*worker.active(), worker.claims, self.store.stats.commits, worker.is_claiming)
+        runs, attempts = worker.active()
+        attempts -= self.parts.timers.resting
+        return Figures(runs, attempts, worker.claims, self.store.stats.commits, worker.is_claiming)
 
     async def healthy(self) -> None:
         """Raises when its database was replaced by another one. Asks nothing of the database: a supervisor that

@@ -8,7 +8,7 @@ import pytest
 
 import weft
 from executor.open.testing.crashes import crash_everywhere
-from tests.support.durable_functions import branches, outside, queue, saga, signup
+from tests.support.durable_functions import branches, outside, queue, saga, signup, visiting
 
 pytestmark = pytest.mark.proof
 
@@ -23,6 +23,7 @@ UNDONE = "undone: no courier"
         (saga, SAGA, {"Did the courier take it?": "approve"}, "sent"),
         (signup, {"name": "ada"}, {}, "goodbye ada"),
         (signup, {"name": "ada"}, {"confirmed": "ada@example.org"}, "hello ada@example.org"),
+        (visiting, {}, {}, ["a is closed", "b is closed", "too slow"]),
         (branches, {}, {}, ["slow again", "quick again"]),
         (
             queue,
@@ -34,7 +35,7 @@ UNDONE = "undone: no courier"
             ],
         ),
     ],
-    ids=["saga-undone", "saga-sent", "signup-late", "signup-confirmed", "branches", "queue"],
+    ids=["saga-undone", "saga-sent", "signup-late", "signup-confirmed", "retries", "branches", "queue"],
 )
 @pytest.mark.timeout(300)
 async def test_killed_at_every_commit(

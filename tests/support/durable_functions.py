@@ -60,6 +60,39 @@ async def saga(order: str, amount: float, parts: int = 2) -> str:
         return f"undone: {error}"
 
 
+class Closed(Exception):
+    pass
+
+
+@weft.step(retries=weft.Retry(2, factor=100), raises=(Closed,))
+async def knock(door: str) -> None:
+    """Always closed: tried after a second, and after 100 more."""
+    outside.record(f"knock {door}")
+    raise Closed(door, 3)
+
+
+@weft.step(effect="none", timeout=0.01)
+async def hang() -> None:
+    await asyncio.sleep(30)
+
+
+@weft.durable
+async def visiting() -> list[str]:
+    """Knock at two doors, one after the other, then wait for something that takes too long."""
+    seen: list[str] = []
+    for door in ("a", "b"):
+        try:
+            await knock(door)
+        except Closed as error:
+            seen.append(f"{error.args[0]} is closed")
+    try:
+        await hang()
+    except TimeoutError:
+        seen.append("too slow")
+    await weft.sleep(minutes=1)
+    return seen
+
+
 @weft.durable
 async def signup(name: str) -> str:
     """Wait three days for the address to be confirmed."""

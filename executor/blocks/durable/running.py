@@ -2,34 +2,29 @@
 
 from __future__ import annotations
 
-import asyncio
 import inspect
 from collections.abc import Awaitable, Mapping, Sequence
 from datetime import UTC, datetime
 from hashlib import sha256
 from itertools import count
-from typing import Any, Final, cast
+from typing import Any, cast
 
 from msgspec.structs import replace
 
-from compiler.plan import Retry
 from compiler.signature import Unfit, read, write
 from compiler.tracing.body import present_body
 from compiler.tracing.calls import Answer
 from compiler.tracing.steps import Step
 from compiler.tracing.workflow import FunctionWorkflow
+from executor.blocks.durable.tries import StepCall, declared
 from executor.blocks.types.approval import block as approval
 from executor.blocks.types.form import block as form
 from executor.blocks.types.run_workflow import block as run_workflow
 from executor.blocks.types.signal import block as signal
-from executor.blocks.types.typed import call_function
-from executor.errors import BlockError
-from executor.kernel.core.decide_attempts import delay_ms
-from executor.kernel.handler.base import Access, Block, Context, Suspend
+from executor.errors import BlockError, StepFailed
+from executor.kernel.handler.base import Block, Context, Suspend
 from executor.kernel.handler.durable import DurableCalls
 from executor.kernel.run.mismatch import CodeUnfit
-
-TIMEOUT_S: Final = 300.0  # of one call of a step without a timeout of its own, as of a block
 
 
 class Running:
@@ -58,29 +53,12 @@ class Running:
         except Unfit as error:
             raise TypeError(f"{step.name}: {error.message}") from None
 
-        def work(n: int) -> Awaitable[Any]:
-            return self._tries(step, converted, n)
-
-        return _read(step.signature.returns, await self.calls.step(step.name, given, work, step.effect))
-
-    async def _tries(self, step: Step[Any, Any], arguments: Mapping[str, Any], n: int) -> Any:
-        """Call the function, again after an error as its policy says. Raises BlockError."""
-        retry, limit_s = Retry(**step.policy.get("retry", {})), step.policy.get("timeout_s", TIMEOUT_S)
-        ctx = _context_of(self._ctx, n)
-        keywords = {**arguments, "ctx": ctx} if step.signature.context else arguments
-        for tries in count(1):
-            try:
-                async with asyncio.timeout(limit_s):
-                    return await call_function(ctx, step.name, step.function, keywords, write, step.function)
-            except TimeoutError:
-                error = BlockError(f"{step.name} took longer than {limit_s:g} s", code="timeout")
-            except BlockError as raised:
-                error = raised
-            if tries >= retry.max_attempts or not error.retryable:
-                raise error
-            pause_ms = delay_ms(retry, ctx.run_id, ((), n), tries)
-            await asyncio.sleep(max(pause_ms, (error.retry_at_ms or 0) - ctx.clock()) / 1000)
-        raise AssertionError("it counts without an end")
+        call = StepCall(self._ctx, step, given, converted)
+        try:
+            output = await self.calls.step(step.name, given, call, step.effect, call.on_lost)
+        except StepFailed as failed:
+            raise declared(step, failed) or failed from None
+        return _read(step.signature.returns, output)
 
     async def call(self, workflow: str | FunctionWorkflow[Any, Any], input: Any) -> Any:
         if isinstance(workflow, str):
@@ -154,21 +132,3 @@ def _read(type: Any, value: Any) -> Any:
         raised = BlockError(message, code="output_invalid", retryable=False)
         body = present_body()
         raise (body.refuse_type(raised) if isinstance(body, Running) else raised) from None
-
-
-class _OfStep:
-    """The attempt as the context of a step asks it."""
-
-    def __init__(self, own: Access, n: int) -> None:
-        self._own = own
-        self.idempotency_key = f"{own.idempotency_key}#{n}"
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._own, name)
-
-    def steps(self) -> Any:
-        raise BlockError("a step has no steps of its own", code="step_nested", retryable=False)
-
-
-def _context_of(ctx: Context, n: int) -> Context:
-    return replace(ctx, own=cast(Access, _OfStep(ctx.own, n)), params={}, calls=None)

@@ -28,7 +28,7 @@ from compiler.tracing.workflow import called_by, is_composed
 from executor.blocks.runners.call import place_of
 from executor.blocks.services import call_elsewhere
 from executor.blocks.types.params import function_params, invalid, lacking_function
-from executor.blocks.types.typed import call_function
+from executor.blocks.types.typed import call_function, raised_in
 from executor.errors import BlockError
 from executor.kernel.handler.base import Context, Done
 from executor.kernel.process.tracebacks import log_raised
@@ -54,9 +54,10 @@ class Python:
             description=f"Calls a Python function registered on this server: {', '.join(about)}.",
             category="action",
             params=function_params(functions, "A function registered when the server was started."),
-            # Its effect is unknown: after a crash a person decides if it may be repeated.
+            # The effect of a plain function is unknown: after a crash a person decides if it may be repeated.
             effect="write",
             idempotent=False,
+            only_reads=self._only_reads,
             runners=("inline", "process", "dask"),
             output_from=self._output_of,
             check=self._check,
@@ -110,7 +111,16 @@ class Python:
                 log_raised(name, f"run {ctx.run_id}, block {ctx.key}", error)
                 raise
         outcome: Callable[[Any], Done] = Done if step is None else lambda returned: Done(write(returned))
-        return await call_function(ctx, name, function, keywords, outcome, function)
+        try:
+            return await call_function(ctx, name, function, keywords, outcome, function)
+        except BlockError as error:
+            if step is not None and step.retry is not None and not step.retry.permits(raised_in(error)):
+                error.retryable = False
+            raise
+
+    def _only_reads(self, params: Params) -> bool:
+        step = self._steps.get(str(params.get("function")))
+        return step is not None and step.effect != "write"
 
     def _output_of(self, params: Params) -> dict[str, Any] | None:
         step = self._steps.get(str(params.get("function")))

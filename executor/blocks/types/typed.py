@@ -32,6 +32,7 @@ from compiler.signature import (
     signature_of,
     write,
 )
+from compiler.tracing.steps import name_of
 from executor.blocks.services import services_of
 from executor.blocks.types.params import invalid
 from executor.errors import BlockError, Fenced
@@ -109,7 +110,13 @@ async def call_function(
         # Its author has to correct it: the message is that of the function.
         message, traceback = f"{name}: {type(error).__name__}: {error}", traceback_of(error, work)
         log_raised(name, about, error)
-        raise BlockError(message, code="function_failed", retryable=True, traceback=traceback) from error
+        raised = name_of(type(error))
+        raise BlockError(message, code="function_failed", traceback=traceback, type=raised) from error
+
+
+def raised_in(error: BlockError) -> BaseException:
+    """Return the exception that the author's code raised, from the error of `call_function`."""
+    return error.__cause__ if error.type and error.__cause__ is not None else error
 
 
 def _in_thread(function: Callable[..., Any], arguments: Mapping[str, Any]) -> Any:

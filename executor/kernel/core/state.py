@@ -196,7 +196,7 @@ class Tries(Struct, array_like=True):
     def taken_over(self, seq: int) -> Tries:
         """Return what the node that undoes this one knows of it, from event `seq` on."""
         self.arrive(seq)
-        return Tries({n: step for n, step in self.by_n.items() if not step.under_way}, taken_seq=seq)
+        return Tries({n: step for n, step in self.by_n.items() if step.finished_seq or step.lost}, taken_seq=seq)
 
     def try_again(self) -> None:
         """Let failed steps be done again after which no step began: a handler that continued after a failure depends on

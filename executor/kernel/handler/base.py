@@ -21,13 +21,14 @@ from typing import Any, Literal, Protocol
 from msgspec import Struct
 
 from compiler.catalog import BlockSpec, Catalog
-from compiler.plan import Node, RunnerName
+from compiler.plan import Cache, Node, RunnerName
 from executor.errors import BlockError
 from executor.kernel.core.events import StepEffect, WaitKind
 from executor.kernel.handler.durable import DurableCalls
 from executor.kernel.handler.needs import Connections, Http, Services
 from executor.kernel.process.observe import current
 from executor.kernel.store.run_rows import NewRun
+from executor.kernel.store.topics.cache import CacheRow
 from executor.kernel.values.files import FilesOfRun
 from executor.kernel.values.payload import Bound
 
@@ -70,12 +71,15 @@ StepKind = Literal["model", "tool", "step"]
 
 
 class Stepped(Struct, frozen=True):
-    """A step's output with its usage and cost (see StepFinished); `work` may return it instead of a plain output."""
+    """A step's output with its usage and cost (see StepFinished); `work` may return it instead of a plain output.
+    `keep` returns the row that stores the output, as JSON, for later runs."""
 
     output: Any = None
     usage: Mapping[str, int] = {}
     cost: float | None = None
     prices: str = ""
+    cached: bool = False
+    keep: Callable[[bytes], Awaitable[CacheRow | None]] | None = None
 
 
 class Leaving(BaseException):
@@ -141,6 +145,16 @@ class Memory(Protocol):
 
     async def remember(self, scope: str, key: str, node: str, messages: Sequence[Mapping[str, Any]]) -> bool:
         """Add the turn of this node, once. Returns False if it was there."""
+
+
+class StepResults(Protocol):
+    """The cached results of a step."""
+
+    async def find(self) -> bytes | None:
+        """Return an earlier output, as JSON, or None."""
+
+    async def row(self, output: bytes) -> CacheRow | None:
+        """Return the row that stores an output, or None if it cannot be cached."""
 
 
 MakeSuspend = Callable[[], Awaitable[Suspend]]
@@ -218,6 +232,9 @@ class Access(Protocol):
     def heartbeat(self) -> None: ...
     def over(self) -> Over: ...
     def memory(self) -> Memory: ...
+    def results_of(
+        self, step: str, params: Mapping[str, Any], cache: Cache, schema: dict[str, Any] | None
+    ) -> StepResults: ...
     def steps(self) -> Steps: ...
     async def durable_calls(self) -> DurableCalls: ...
     async def prepare_child(self, request: ChildRequest) -> NewRun: ...

@@ -8,7 +8,17 @@ from contextvars import ContextVar
 from typing import Any, Protocol
 
 from executor.errors import BlockError
-from executor.kernel.core.events import StepEffect
+from executor.kernel.core.events import StepEffect, StepOnLost
+
+
+class Work(Protocol):
+    """The work of a step, by its number. `again_ms` returns when it begins again after its failure number `times`, or
+    None if that is its end."""
+
+    def run(self, n: int) -> Awaitable[Any]: ...
+
+    def again_ms(self, n: int, times: int, error: BaseException) -> int | None: ...
+
 
 group: ContextVar[str] = ContextVar("weft_group", default="")  # in which the code makes its calls
 
@@ -23,7 +33,7 @@ class DurableCalls(Protocol):
     @property
     def seed(self) -> str: ...
 
-    def step(self, name: str, input: Any, work: Callable[[int], Awaitable[Any]], effect: StepEffect) -> Future[Any]: ...
+    def step(self, name: str, input: Any, work: Work, effect: StepEffect, on_lost: StepOnLost = "") -> Future[Any]: ...
 
     def wait(self, name: str, suspend: Callable[[], Awaitable[Any]]) -> Future[Any]: ...
 

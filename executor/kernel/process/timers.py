@@ -23,6 +23,7 @@ class Timers:
         self._numbers = count(1)
         self._look_at_s = 0.0  # by the loop's clock; kept here because not every loop's handle has `when()`
         self._handle: asyncio.Handle | None = None
+        self.resting = 0  # handlers that do nothing but wait for a timer
         clock.on_jump(self._fire)
 
     def set(self, due_ms: int, callback: Callable[[], None]) -> int:

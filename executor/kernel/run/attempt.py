@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Generator, Sequence
+from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from copy import copy
 from functools import cached_property, partial
@@ -19,6 +19,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from compiler.keys import NodeKey
+from compiler.plan import Cache
 from executor.errors import BlockError
 from executor.kernel.core.state import Step
 from executor.kernel.handler.base import ChildRequest, Over
@@ -31,7 +32,7 @@ from executor.kernel.run.ahead import Ahead
 from executor.kernel.run.attempt_log import AttemptLog
 from executor.kernel.run.border import Border
 from executor.kernel.run.durable import Driver, Entry
-from executor.kernel.run.kept import Checkpoints, RunMemory
+from executor.kernel.run.kept import Checkpoints, RunMemory, StepCache
 from executor.kernel.run.loaded import LoadedRun
 from executor.kernel.run.parts import Parts
 from executor.kernel.run.places import Place, Waiting
@@ -242,6 +243,11 @@ class Attempt:
 
     def memory(self) -> RunMemory:
         return RunMemory(self.host.run.row, self.host.parts)
+
+    def results_of(
+        self, step: str, params: Mapping[str, Any], cache: Cache, schema: dict[str, Any] | None
+    ) -> StepCache:
+        return StepCache(self.host.run.row, self.host.parts, self.node, step, params, cache, schema)
 
     def steps(self) -> AttemptSteps:
         if self.node.inline:

@@ -124,7 +124,10 @@ class Border:
     def shown(self, error: ErrorInfo) -> ErrorInfo:
         texts = (error.message, error.hint, error.traceback)
         message, hint, traceback = (unicode(self.redactor.redact_cut(text)) for text in texts)
-        return ErrorInfo(error.code, message, error.retryable, error.block, hint, shortened(traceback))
+        args = None if error.args is None else self.redactor.redact_value(error.args)
+        return ErrorInfo(
+            error.code, message, error.retryable, error.block, hint, shortened(traceback), error.type, args
+        )
 
     def _without_secrets(self, suspend: Suspend) -> Suspend:
         redact, clean, label = self.redactor.redact, self.redactor.redact_value, self.redactor.label

@@ -8,6 +8,9 @@ however they lie side by side.
 Nothing begins before all arrivals of the journal are delivered. When neither a step is under way nor an arrival left,
 the handler leaves: the waits that are new open, those that the code has cancelled close, and it is entered again when
 any of them ends. A timer whose time comes while a step is under way is recorded as a step.
+
+A step that has failed may begin again after a pause. A short pause, or one beside steps that are under way, passes
+here; else the handler leaves until then.
 """
 
 from __future__ import annotations
@@ -15,7 +18,7 @@ from __future__ import annotations
 import asyncio
 import heapq
 import logging
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from contextlib import suppress
 from contextvars import copy_context
 from functools import partial
@@ -25,11 +28,12 @@ from typing import Any, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from executor.errors import BlockError, StepFailed, StoreError
-from executor.kernel.core.events import ErrorInfo, StepEffect, StepFinished, StepKind
+from executor.errors import BlockError, StepFailed, StepTimeout, StoreError
+from executor.kernel.core.events import ErrorInfo, StepEffect, StepFinished, StepKind, StepOnLost
 from executor.kernel.core.facts import WaitStep
 from executor.kernel.core.state import Step
 from executor.kernel.handler.base import Leaving, MakeSuspend, Suspend
+from executor.kernel.handler.durable import Work
 from executor.kernel.process.clock import Clock
 from executor.kernel.process.timers import Timers
 from executor.kernel.run.attention import step_question
@@ -44,6 +48,7 @@ log = logging.getLogger("weft.durable")
 
 STEPS_MAX: Final = 10_000  # of a durable function: each entry reads all of them
 WAITS_MAX: Final = 100  # that are open at the same time; further ones open when some of these are over
+PAUSE_MS: Final = 2_000  # a shorter one before a step is tried again passes in memory
 NULL: Final = b"null"
 LIVE: Final = 1 << 62  # as the number of an event that has none yet: it comes after those of the journal
 
@@ -65,15 +70,16 @@ class Entry(Struct, frozen=True):
 
 
 class _Made:
-    """A call that the code has made in this entry. One of `work` (until it is over), `suspend` and `due_ms` is set."""
+    """A call that the code has made in this entry. One of `work`, `suspend` and `due_ms` is set. `times`: how often the
+    work has failed; `pause_ms`: when it begins again."""
 
-    __slots__ = ("call", "due_ms", "future", "suspend", "task", "work")
+    __slots__ = ("call", "due_ms", "future", "pause_ms", "stoppable", "suspend", "task", "times", "work")
 
     def __init__(
         self,
         call: Call,
         future: asyncio.Future[Any],
-        work: Callable[[int], Awaitable[Any]] | None = None,
+        work: Work | None = None,
         suspend: MakeSuspend | None = None,
         due_ms: int | None = None,
     ) -> None:
@@ -83,6 +89,9 @@ class _Made:
         self.suspend = suspend
         self.due_ms = due_ms
         self.task: asyncio.Task[None] | None = None
+        self.stoppable = False
+        self.times = 0
+        self.pause_ms: int | None = None
 
 
 class Driver:
@@ -113,16 +122,16 @@ class Driver:
         self._tasks: set[asyncio.Task[None]] = set()
         self._wake = asyncio.Event()
         self._shields = 0  # that the code is in
-        self._over = False
+        self._over = self._ending = False
         self._failed: BaseException | None = None
 
     # --- calls of the code, in the lane ---
 
     def step(
-        self, name: str, input: Any, work: Callable[[int], Awaitable[Any]], effect: StepEffect
+        self, name: str, input: Any, work: Work, effect: StepEffect, on_lost: StepOnLost = ""
     ) -> asyncio.Future[Any]:
-        """Do `work` once; it gets the number of the step."""
-        made = _Made(self._call("step", name, input, effect), self._lane.create_future(), work=work)
+        call = self._call("step", name, input, effect)
+        made = _Made(replace(call, on_lost=on_lost), self._lane.create_future(), work=work)
         return self._add(made)
 
     def wait(self, name: str, suspend: MakeSuspend) -> asyncio.Future[Any]:
@@ -172,7 +181,10 @@ class Driver:
 
     def _stop(self, made: _Made) -> None:
         """Stop the work of a step that is not needed, unless it changes something outside. Its end is recorded."""
-        if made.task is not None and made.work is not None and made.call.effect != "write":
+        if made.pause_ms is not None:
+            made.pause_ms = None
+            self._start(made, self._give_up(made))
+        elif made.task is not None and made.stoppable and made.call.effect != "write":
             made.task.cancel()
 
     # --- the turns ---
@@ -193,7 +205,7 @@ class Driver:
                         await self._deliver(seq, n)
                     else:
                         self._begin()
-                        await (self._next() if self._tasks else self._leave())
+                        await (self._next() if self._tasks or self._is_short() else self._leave())
                 await self._idle()
             self._expected.end(self._n)
             await self._finish_steps()
@@ -260,40 +272,56 @@ class Driver:
         new, self._new = self._new, []
         for n in new:
             made = self._made[n]
-            if made.future.done():
-                self._made.pop(n)
-                continue
-            if self._is_held(n):
+            if not made.future.done() and self._is_held(n):
                 self._new.append(n)
                 continue
             known = self._entry.known.get(n)
-            if known is not None and known.lost:
+            if known is not None and known.due_ms is not None:
+                made.times, made.pause_ms = known.times, known.due_ms
+                heapq.heappush(self._due, (known.due_ms, n))
+            if made.future.done():
+                if made.pause_ms is None:
+                    self._made.pop(n)
+                else:
+                    self._stop(made)
+            elif made.pause_ms is not None:
+                pass
+            elif known is not None and known.lost:
                 made.suspend = partial(_question, step_question(self._entry.block, n, made.call.name))
                 made.work = None
             elif made.work is not None:
-                made.task = self._loop.create_task(self._do(made, made.work), context=self._context.copy())
-                self._tasks.add(made.task)
-                made.task.add_done_callback(self._step_over)
+                self._start(made, self._do(made, made.work))
             elif made.due_ms is not None and n not in self._entry.open:
                 heapq.heappush(self._due, (made.due_ms, n))
 
-    async def _do(self, made: _Made, work: Callable[[int], Awaitable[Any]]) -> None:
+    def _start(self, made: _Made, doing: Coroutine[Any, Any, None]) -> None:
+        made.task = self._loop.create_task(doing, context=self._context.copy())
+        self._tasks.add(made.task)
+        made.task.add_done_callback(self._step_over)
+
+    async def _do(self, made: _Made, work: Work) -> None:
         call = made.call
+        made.stoppable = True
         try:
             try:
                 try:
                     await self._work.begin(call)
                     if self._over:
                         raise asyncio.CancelledError
-                    result = await work(call.n)
+                    result = await work.run(call.n)
                 finally:
-                    made.work = None  # its end is not interrupted
+                    made.stoppable = False  # its end is not interrupted
             except asyncio.CancelledError:
                 if self._over:
                     self._work.cancel(call)
                     raise
-                ended = await self._work.fail(call, BlockError(CANCELLED.message, code=CANCELLED.code))
+                await self._give_up(made)
+                return
             except (Exception, SystemExit) as error:
+                due_ms = work.again_ms(call.n, made.times + 1, error)
+                if due_ms is not None and not (made.future.done() or self._ending):
+                    self._pause(made, due_ms, error)
+                    return
                 ended = await self._work.fail(call, error)
             else:
                 ended = await self._work.finish(call, result)
@@ -302,6 +330,16 @@ class Driver:
             raise
         except BaseException as error:  # of the journal: the attempt is over
             self._failed = self._failed or error
+
+    async def _give_up(self, made: _Made) -> None:
+        ended = await self._work.fail(made.call, BlockError(CANCELLED.message, code=CANCELLED.code))
+        self._arrived(made.call.n, ended)
+
+    def _pause(self, made: _Made, due_ms: int, error: BaseException) -> None:
+        made.times += 1
+        made.pause_ms = due_ms
+        self._work.retry(made.call, made.times, due_ms, error)
+        heapq.heappush(self._due, (due_ms, made.call.n))
 
     def _step_over(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
@@ -313,30 +351,47 @@ class Driver:
         heapq.heappush(self._arrivals, (next(self._live), 0, n))
 
     async def _next(self) -> None:
-        """Wait for the end of a step, or of a timer."""
+        """Wait for the end of a step, or of a timer or pause."""
         due_ms, n = self._next_timer()
         if due_ms is not None and due_ms <= self._clock.now_ms():
-            self._fire(self._made[n].call)
+            made = self._made[n]
+            if made.work is None:
+                self._fire(made.call)
+            else:
+                made.pause_ms = None
+                self._start(made, self._do(made, made.work))
             return
         number = None if due_ms is None else self._timers.set(due_ms, self._wake.set)
         self._journal.flush()
         self._wake.clear()
+        rests = not self._tasks
+        self._timers.resting += rests
         try:
             await self._wake.wait()
         finally:
+            self._timers.resting -= rests
             if number is not None:
                 self._timers.cancel(number)
         if self._failed is not None:
             raise self._failed
 
     def _next_timer(self) -> tuple[int | None, int]:
-        """Return when the next timer of this entry is due, and its number."""
+        """Return when the next timer or pause of this entry is due, and its number."""
         while self._due:
             due_ms, n = self._due[0]
-            if n in self._made and not self._made[n].future.done():
+            made = self._made.get(n)
+            if made is not None and not made.future.done() and (made.work is None or made.pause_ms == due_ms):
                 return due_ms, n
             heapq.heappop(self._due)
         return None, 0
+
+    def _pause_ms(self) -> int | None:
+        """Return when the first pause is over."""
+        return min((made.pause_ms for made in self._made.values() if made.pause_ms is not None), default=None)
+
+    def _is_short(self) -> bool:
+        until_ms = self._pause_ms()
+        return until_ms is not None and until_ms <= self._clock.now_ms() + PAUSE_MS
 
     def _fire(self, call: Call) -> None:
         attempt, now_ms = self._entry.attempt, self._clock.now_ms()
@@ -346,7 +401,8 @@ class Driver:
 
     async def _finish_steps(self) -> None:
         """Let the steps end that are under way; the code does not wait for them."""
-        for made in self._made.values():
+        self._ending = True
+        for made in list(self._made.values()):
             self._stop(made)
         while self._tasks:
             self._journal.flush()
@@ -359,7 +415,9 @@ class Driver:
         waits: list[tuple[Suspend, WaitStep]] = []
         for n, made in sorted(self._made.items()):
             known = self._entry.known.get(n)
-            if n in self._entry.open or made.future.done() or not (known is None or known.lost):
+            if n in self._entry.open or made.future.done() or made.work is not None:
+                continue
+            if known is not None and not known.lost:
                 continue
             if self._is_held(n):
                 continue
@@ -373,11 +431,12 @@ class Driver:
                 return
             lost = known is not None
             waits.append((suspend, made.call.wait_step(lost)))
-        if not (waits or is_open):
+        until_ms = self._pause_ms()
+        if not (waits or is_open) and until_ms is None:
             message = "the durable function waits for something that cannot come: nothing is under way"
             hint = "It awaits a future, a lock or a queue of asyncio that none of its own tasks serves."
             raise BlockError(message, code="durable_stuck", retryable=False, hint=hint)
-        self.left = Left(tuple(waits), AtEach(drops))
+        self.left = Left(tuple(waits), AtEach(drops, until_ms))
         raise Leaving
 
     async def _suspend(self, made: _Made) -> Suspend:
@@ -406,6 +465,13 @@ async def _question(suspend: Suspend) -> Suspend:
 def _raised(error: ErrorInfo) -> BaseException:
     if error.code == "wait_expired":
         return TimeoutError(error.message)
-    return StepFailed(
-        error.message, code=error.code, retryable=error.retryable, hint=error.hint, traceback=error.traceback
+    kind = StepTimeout if error.code == StepTimeout.code else StepFailed
+    return kind(
+        error.message,
+        code=error.code,
+        retryable=error.retryable,
+        hint=error.hint,
+        traceback=error.traceback,
+        type=error.type,
+        arguments=error.args,
     )

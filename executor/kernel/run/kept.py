@@ -15,6 +15,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Final, TypeVar
 
 import orjson
+from msgspec.structs import replace
 
 from compiler.plan import Cache, Node
 from executor.errors import BlockError, StoreError
@@ -22,7 +23,7 @@ from executor.kernel.run.parts import Parts
 from executor.kernel.store.patience import with_retries
 from executor.kernel.store.run_rows import RunRow
 from executor.kernel.store.topics.cache import CacheRow
-from executor.kernel.store.topics.contents import files_in
+from executor.kernel.store.topics.contents import files_in, names_files
 from executor.kernel.store.topics.memory import Conversation, MemoryTurn
 from executor.kernel.store.topics.snapshots import CheckpointRow
 from executor.kernel.values.payload import Bound
@@ -179,6 +180,32 @@ class ResultCache(_Kept):
             expires_at_ms=now_ms + cache.ttl_ms,
             output=output,
         )
+
+
+class StepCache:
+    """Implements `StepResults`: the results of a step of a durable function. They are those of a block of type `python`
+    with these params; the step takes the place of its id. `body` is the node of the function."""
+
+    def __init__(self, row: RunRow, parts: Parts, body: Node, step: str, params: Any, cache: Cache, schema: Any):
+        policy = replace(body.policy, cache=cache)
+        self._node = replace(body, block=step, type="python", output_schema=schema, policy=policy)
+        self._run_id = row.id
+        self._files = parts.files
+        self._results = ResultCache(row, parts)
+        self._key = self._results.key(self._node, params)
+
+    async def find(self) -> bytes | None:
+        row = await self._results.find(self._node, self._key)
+        return None if row is None else row.output
+
+    async def row(self, output: bytes) -> CacheRow | None:
+        try:
+            if names_files(output) and len(await self._files.of_run(self._run_id, output)) < len(files_in(output)):
+                return None  # who has the cached output has its files
+        except StoreError as error:
+            log.warning("step %s: its result is not cached: %s", self._node.block, error)
+            return None
+        return self._results.row(self._node, self._key, output, "out")
 
 
 class RunMemory(_Kept):

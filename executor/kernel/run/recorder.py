@@ -30,6 +30,7 @@ from executor.kernel.core.events import (
     RunCancelling,
     RunFinished,
     StepFinished,
+    StepRetrying,
     StepStarted,
     VariablesPatched,
     WaitClosed,
@@ -202,6 +203,8 @@ class Recorder:
         self._record(event, self._fold.apply(event, note.output))
         note.place = Stored(self._seq, self._at_ms)
         self._count_step(event)
+        if note.cached is not None:
+            self._beside.cached.append(note.cached)
         if type(event) is StepFinished and (event.usage or event.cost is not None):
             name = state.tries[key].by_n[event.n].name
             row = self._run.row
@@ -212,14 +215,15 @@ class Recorder:
         evolve(self._plan, self._state, event)
         self._record(event, self._fold.apply(event, output))
 
-    def _count_step(self, event: StepStarted | StepFinished) -> None:
+    def _count_step(self, event: StepStarted | StepRetrying | StepFinished) -> None:
         """One that another process began has no time that this one knows."""
         place = (event.key, event.n)
         if type(event) is StepStarted:
             self._step_began[place] = (event.kind, now_s())
         elif (began := self._step_began.pop(place, None)) is not None:
             kind, began_s = began
-            outcome = "succeeded" if event.error is None else "failed"  # type: ignore[union-attr]  # it has finished
+            failed = "retried" if type(event) is StepRetrying else "failed"
+            outcome = "succeeded" if event.error is None else failed  # type: ignore[union-attr]  # it has ended
             self._parts.meters.step_ended(kind, outcome, now_s() - began_s)
 
     @property

@@ -20,7 +20,7 @@ from compiler.keys import NodeKey
 from compiler.plan import Node
 from executor.errors import BlockError
 from executor.kernel.core import facts as f
-from executor.kernel.core.events import ErrorInfo, StepFinished, StepStarted
+from executor.kernel.core.events import ErrorInfo, StepFinished, StepRetrying, StepStarted
 from executor.kernel.handler.base import Suspend
 from executor.kernel.handler.needs import RunLimits
 from executor.kernel.run.places import Place
@@ -38,17 +38,19 @@ class Stored(NamedTuple):
 class StepNote:
     """The event of a step for the run's loop to record, which sets its `place`. `done` is set when it is on disk, or is
     None if nothing waits for that. The key of `event` is filled in when it is recorded: the run may have moved to
-    another plan by then."""
+    another plan by then. `cached`: its output, to be stored for later runs."""
 
-    __slots__ = ("done", "event", "output", "place")
+    __slots__ = ("cached", "done", "event", "output", "place")
 
     def __init__(
         self,
-        event: StepStarted | StepFinished,
+        event: StepStarted | StepRetrying | StepFinished,
         output: bytes | None = None,
         done: asyncio.Future[Stored] | None = None,
+        cached: CacheRow | None = None,
     ) -> None:
         self.event = event
+        self.cached = cached
         self.output = output
         self.done = done
         self.place = Stored(0, 0)

@@ -15,7 +15,15 @@ from msgspec.structs import replace
 
 from compiler.keys import NodeKey
 from executor.errors import BlockError
-from executor.kernel.core.events import ErrorInfo, StepEffect, StepFinished, StepKind, StepStarted
+from executor.kernel.core.events import (
+    ErrorInfo,
+    StepEffect,
+    StepFinished,
+    StepKind,
+    StepOnLost,
+    StepRetrying,
+    StepStarted,
+)
 from executor.kernel.core.facts import WaitStep
 from executor.kernel.handler.base import Stepped
 from executor.kernel.journal.codec import data_of
@@ -25,6 +33,7 @@ from executor.kernel.run.border import Border
 from executor.kernel.run.call_site import CallSite
 from executor.kernel.run.results import StepNote, Stored, Stream
 from executor.kernel.store.patience import with_retries
+from executor.kernel.store.topics.cache import CacheRow
 from executor.kernel.store.topics.store import Store
 from executor.kernel.values.money import USD_MAX
 from executor.kernel.values.payload import dump
@@ -52,15 +61,22 @@ class StepJournal(Struct, frozen=True):
     begun: Callable[[], Awaitable[None]]
     loop: asyncio.AbstractEventLoop
 
-    async def record(self, event: StepStarted | StepFinished, output: bytes | None = None) -> Stored:
+    async def record(
+        self, event: StepStarted | StepFinished, output: bytes | None = None, cached: CacheRow | None = None
+    ) -> Stored:
         """Record the event and wait until it is on disk. Raises BlockError if the attempt is over."""
         done: asyncio.Future[Stored] = self.loop.create_future()
-        self.keep(StepNote(event, output, done), "log")
+        self.keep(StepNote(event, output, done, cached), "log")
         return await done
 
-    def note(self, event: StepStarted | StepFinished, output: bytes | None = None) -> None:
+    def note(
+        self,
+        event: StepStarted | StepRetrying | StepFinished,
+        output: bytes | None = None,
+        cached: CacheRow | None = None,
+    ) -> None:
         """Record the event with the next append, which `flush` begins at the latest."""
-        self.keep_quietly(StepNote(event, output))
+        self.keep_quietly(StepNote(event, output, cached=cached))
 
     async def finished(self, seq: int) -> tuple[dict[str, Any], bytes | None]:
         """Data and output of event `seq`, of an earlier entry. Raises BlockError: the database cannot be read."""
@@ -83,12 +99,13 @@ class Call(Struct, frozen=True):
     effect: StepEffect
     site: CallSite = NO_SITE
     shown: Any = None
+    on_lost: StepOnLost = ""
 
     def started(self, attempt: int) -> StepStarted:
         site = self.site
         return StepStarted(
             NO_KEY, attempt, self.n, self.kind, self.name, self.input_hash, self.effect,
-            site.line, site.task, site.above, site.group, self.shown,
+            site.line, site.task, site.above, site.group, self.shown, self.on_lost,
         )  # fmt: skip
 
     def wait_step(self, lost: bool) -> WaitStep:
@@ -139,21 +156,30 @@ class StepWork:
             counts, cost = _counts(stepped.usage), _cost(stepped.cost)
         except BlockError as error:
             return await self.fail(call, error)
-        event = StepFinished(NO_KEY, self._attempt, call.n, counts, cost, stepped.prices[:NAME_MAX])
-        return Ended(await self._end(event, data), data)
+        prices, is_cached = stepped.prices[:NAME_MAX], stepped.cached
+        event = StepFinished(NO_KEY, self._attempt, call.n, counts, cost, prices, cached=is_cached)
+        row = None if stepped.keep is None else await stepped.keep(data)
+        return Ended(await self._end(event, data, row), data)
 
     async def fail(self, call: Call, error: BaseException, work: Any = None) -> Ended:
         """`work`: what raised `error`, if it is code of users."""
-        traceback = getattr(error, "traceback", "") if work is None else traceback_of(error, work)
-        info = self._border.shown(replace(_info_of(error), traceback=traceback))
+        info = self._shown(error, work)
         return Ended(await self._end(StepFinished(NO_KEY, self._attempt, call.n, error=info)), error=info)
 
-    async def _end(self, event: StepFinished, output: bytes | None = None) -> int:
+    async def _end(self, event: StepFinished, output: bytes | None = None, cached: CacheRow | None = None) -> int:
         if self._now_ms is None:
-            return (await self._journal.record(event, output)).at_ms
+            return (await self._journal.record(event, output, cached)).at_ms
         event = replace(event, ended_ms=self._now_ms())
-        self._journal.note(event, output)
+        self._journal.note(event, output, cached)
         return event.ended_ms
+
+    def retry(self, call: Call, times: int, due_ms: int, error: BaseException) -> None:
+        """Record its failure number `times`, with what begins next."""
+        self._journal.note(StepRetrying(NO_KEY, self._attempt, call.n, times, due_ms, self._shown(error)))
+
+    def _shown(self, error: BaseException, work: Any = None) -> ErrorInfo:
+        traceback = getattr(error, "traceback", "") if work is None else traceback_of(error, work)
+        return self._border.shown(replace(_info_of(error), traceback=traceback))
 
     def cancel(self, call: Call) -> None:
         """Record that it was cancelled, with the next append."""
@@ -206,7 +232,9 @@ def shown_of(data: bytes) -> Any:
 
 def _info_of(error: BaseException) -> ErrorInfo:
     if isinstance(error, BlockError):
-        return ErrorInfo(error.code, error.message, error.retryable, None, error.hint)
+        return ErrorInfo(
+            error.code, error.message, error.retryable, None, error.hint, type=error.type, args=error.arguments
+        )
     if isinstance(error, TimeoutError):
         return ErrorInfo("timeout", str(error) or "the step took too long", True)
     return ErrorInfo("step_failed", f"{type(error).__name__}: {error}", True)

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from compiler.builder.errors import TraceError
+from compiler.tracing.policy import Retry
 from compiler.tracing.steps import step, steps_in
 from compiler.tracing.workflow import workflow
 from tests.unit.compiler.tracing.shop import Item, Order, load_later, mail, price
@@ -24,12 +25,19 @@ def test_options_are_the_policy_of_the_block() -> None:
 
     assert step(one).policy == {}
     assert step(effect="none")(one).policy == {"on_lost": "retry"}
-    made = step(retries=0, timeout=2.5, cache=60)(one)
-    assert made.policy == {"retry": {"max_attempts": 1}, "timeout_s": 2.5, "cache": {"ttl_s": 60}}
-    assert step(cache=True)(one).policy == {"cache": {}}
-    assert step(retries={"max_attempts": 3, "backoff": "fixed"}, cache={"scope": "run"})(one).policy == {
+    made = step(retries=0, timeout=2.5, on_lost="fail")(one)
+    assert made.policy == {"retry": {"max_attempts": 1}, "timeout_s": 2.5, "on_lost": "fail"}
+    assert step(effect="read", cache=True)(one).policy == {"on_lost": "retry", "cache": {}}
+    assert step(effect="read", cache=60)(one).policy == {"on_lost": "retry", "cache": {"ttl_s": 60}}
+    retries = {"max_attempts": 3, "backoff": "fixed"}
+    assert step(effect="none", on_lost="ask", retries=retries, cache={"scope": "run"})(one).policy == {
+        "on_lost": "ask",
         "retry": {"max_attempts": 3, "backoff": "fixed"},
         "cache": {"scope": "run"},
+    }
+    retry = Retry(4, first=0.5, factor=3, at_most=60)
+    assert step(retries=retry)(one).policy == {
+        "retry": {"max_attempts": 5, "initial_ms": 500, "factor": 3, "max_ms": 60_000}
     }
     assert made.with_options(timeout=9).policy["timeout_s"] == 9
 

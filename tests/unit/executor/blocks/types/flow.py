@@ -7,8 +7,9 @@ from contextlib import AbstractContextManager, nullcontext
 from types import SimpleNamespace
 from typing import Any
 
+from compiler.plan import Cache
 from executor.errors import BlockError
-from executor.kernel.handler.base import ChildRequest, Context, Memory, Over, Steps
+from executor.kernel.handler.base import ChildRequest, Context, Memory, Over, StepResults, Steps
 from executor.kernel.handler.durable import DurableCalls
 from executor.kernel.store.run_rows import NewRun
 from executor.kernel.values.payload import Bound
@@ -77,6 +78,9 @@ class Own:
 
     def memory(self) -> Memory:
         raise BlockError("no memory here")
+
+    def results_of(self, step: str, params: Any, cache: Cache, schema: Any) -> StepResults:
+        raise BlockError("no results here")
 
     def steps(self) -> Steps:
         raise BlockError("no steps here")
