@@ -126,7 +126,7 @@ async def open_engine(
     tune_gc        lets Python's garbage collector run less often, as `weft serve` does, unless the program has set it
 
     Raises StoreError if the database or its key cannot be used; TraceError if a workflow is no document."""
-    flows, environment = list(workflows), _environment(env or {}, secrets, endpoints_of(models))
+    flows, environment = list(workflows), environment_of(env or {}, secrets, endpoints_of(models))
     with _store(database) as (store, bus, path), _key(secret, path) as secret, _tuned_gc(tune_gc):
         sandbox = Sandbox()
         registry = Registry.load([*connectors(), *blocks, *blocks_of(flows, functions)], sandbox=sandbox)
@@ -149,7 +149,7 @@ async def open_engine(
             await engine.close()
 
 
-def _environment(
+def environment_of(
     env: Mapping[str, str], secrets: Iterable[str] | Mapping[str, Iterable[str]], endpoints: Endpoints
 ) -> dict[str, Any]:
     """Return the values, which are secrets, and who gets them. Raises BadRequest: a host is none, or a name has no

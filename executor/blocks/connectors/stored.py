@@ -1,6 +1,6 @@
-"""The connectors of this process: those that come with weft, those of a folder, of which one replaces one of weft's of
-the same service, and those of the database. The latter may change at any time, and in another process: before one is
-used, the hashes of all are compared.
+"""The connectors of this process: those that come with weft, those of installed packages, those of a folder, of which
+one replaces another of the same service, and those of the database. The latter may change at any time, and in another
+process: before one is used, the hashes of all are compared.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Iterable, Iterator
+from importlib.metadata import entry_points
 from importlib.resources import files
 from pathlib import Path
 from typing import Final
@@ -25,18 +26,50 @@ from executor.errors import BadRequest
 from executor.kernel.store.topics.connectors import ConnectorRow
 from executor.kernel.store.topics.store import Store
 
+GROUP: Final = "weft.connectors"
 FILES_MAX: Final = 500
 
 
 def connectors(folder: Path | None = None) -> list[ConnectorBlock]:
-    """Load the documents of the folder. An unusable one is logged and left out: the others have to run."""
-    return [*_shipped(), *(_of(folder) if folder is not None else ())]
+    """Load those of weft, of installed packages and of the folder. An unusable one is logged and left out: the others
+    have to run."""
+    found = list(_shipped())
+    owners = {block.spec.type: "weft" for block in found}
+    for owner, block in _installed():
+        first = owners.setdefault(block.spec.type, owner)
+        if first == owner:
+            found.append(block)
+        else:
+            _log.error("connector %s of %s is left out: %s has one of this service", block.spec.type, owner, first)
+    return [*found, *(_of(folder) if folder is not None else ())]
+
+
+def connector(path: Path | str) -> ConnectorBlock:
+    """Return the block type of a connector document. Raises BadRequest: `errors` has all that is wrong; OSError."""
+    return ConnectorBlock(read(Path(path).read_bytes()))
 
 
 def _shipped() -> Iterator[ConnectorBlock]:
     for file in sorted(files(__package__).joinpath("services").iterdir(), key=lambda one: one.name):
         if file.name.endswith(".json"):
             yield ConnectorBlock(trusted(orjson.loads(file.read_bytes())))
+
+
+def _installed() -> Iterator[tuple[str, ConnectorBlock]]:
+    """Yield the documents in the folders of packages that the entry points name, with the package each is of."""
+    for point in sorted(entry_points(group=GROUP), key=lambda one: (one.name, one.value)):
+        owner = point.dist.name if point.dist is not None else "an unknown package"
+        try:
+            documents = sorted(files(point.module).iterdir(), key=lambda one: one.name)
+        except (ImportError, OSError, TypeError) as error:  # TypeError: a module without a folder
+            _log.error("the connectors of %s (%s) are left out: %s", owner, point.value, error)
+            continue
+        for file in documents:
+            if file.name.endswith(".json"):
+                try:
+                    yield owner, ConnectorBlock(read(file.read_bytes()))
+                except (BadRequest, OSError) as error:
+                    _log.error("connector %s of %s is left out: %s", file.name, owner, error)
 
 
 def _of(folder: Path) -> Iterator[ConnectorBlock]:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from importlib import import_module
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from executor.blocks.http.addresses import Allowed, Guard, Own, Resolve, resolve
 
@@ -23,7 +23,8 @@ _EXCHANGES = "executor.blocks.http.exchanges"
 class GuardedClient:
     """Shared by all blocks of a process; belongs to the event loop of its first request. `allow_private`: the entries
     of `Allowed`. `own`: the server of this process; of it `/demo/` and `/hooks/` alone can be reached. `connections`:
-    requests at the same time, for http and for https each; further ones wait."""
+    requests at the same time, for http and for https each; further ones wait. `pool`: makes the pools of connections,
+    for tests."""
 
     def __init__(
         self,
@@ -32,12 +33,14 @@ class GuardedClient:
         own: Own | None = None,
         resolve: Resolve = resolve,
         connections: int = CONNECTIONS_MAX,
+        pool: Callable[..., Any] | None = None,
     ) -> None:
         self._allowed = Allowed(allow_private)
         self._allow_private = tuple(allow_private)
         self._own = own
         self._resolve = resolve
         self._connections = connections
+        self._pool = pool
         self._exchanges: Exchanges | None = None
 
     async def request(
@@ -87,5 +90,5 @@ class GuardedClient:
         from executor.blocks.http.exchanges import Exchanges
 
         if self._exchanges is None:  # another request may have been quicker
-            self._exchanges = Exchanges(self._allowed, self._own, self._resolve, self._connections)
+            self._exchanges = Exchanges(self._allowed, self._own, self._resolve, self._connections, self._pool)
         return self._exchanges

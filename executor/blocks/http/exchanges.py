@@ -227,7 +227,14 @@ class Pools(Generic[T]):
 class Exchanges:
     """The exchanges of one GuardedClient, which describes the arguments."""
 
-    def __init__(self, allowed: Allowed, own: Own | None, resolve: Resolve, connections: int) -> None:
+    def __init__(
+        self,
+        allowed: Allowed,
+        own: Own | None,
+        resolve: Resolve,
+        connections: int,
+        pool: Callable[..., Any] | None = None,
+    ) -> None:
         self._allowed = allowed
         self._own = own
         own_port = own.port if own else None
@@ -237,9 +244,8 @@ class Exchanges:
             "own": Guard(Allowed(own.places if own else ()), resolve),
         }
         # A connection that is there is not judged again, so requests that may reach different places share none.
-        self._pools = {
-            reach: Pools(httpcore.AsyncConnectionPool, GuardedBackend(guard)) for reach, guard in guards.items()
-        }
+        make = pool or httpcore.AsyncConnectionPool
+        self._pools = {reach: Pools(make, GuardedBackend(guard)) for reach, guard in guards.items()}
         # A request that is cancelled while the pool has it wait may take a connection with it: none waits there.
         self._room = {tls: asyncio.Semaphore(connections) for tls in (False, True)}
 

@@ -21,7 +21,9 @@ from executor.kernel.handler.base import Block
 from executor.kernel.process.clock import Clock
 from executor.kernel.store.sqlite.store import SQLiteStore
 from executor.kernel.store.topics.store import Store
+from executor.open.embed import environment_of
 from executor.open.engine import Engine
+from executor.open.testing.scripted_http import ScriptedHttp
 
 SECRET: Final = b"of tests, and not secret"
 LEASE_MS: Final = 15_000
@@ -36,12 +38,13 @@ async def engine(
     clock: Clock | None = None,
     database: str | Path | Store | None = None,
     env: Mapping[str, str] | None = None,
-    secrets: Iterable[str] = (),
+    secrets: Iterable[str] | Mapping[str, Iterable[str]] = (),
     models: Mapping[str, str | Model] | None = None,
     allow_private: Iterable[str] = (),
+    http: ScriptedHttp | None = None,
 ) -> AsyncIterator[Engine]:
     """An engine with these block types beside the installed ones, which they replace. The arguments are those of
-    `weft.open`; `clock` is a ManualClock by default, and `engine.parts.clock` has it.
+    `weft.open`; `clock` is a ManualClock by default, and `engine.parts.clock` has it. `http` answers all requests.
 
     Schedules and timers follow the clock. Waits inside a handler (`asyncio.sleep`), and time limits of attempts, take
     real time."""
@@ -56,10 +59,8 @@ async def engine(
             registry=Registry.load(extra, sandbox=sandbox),
             services=Services(
                 sandbox=sandbox,
-                http=GuardedClient(tuple(allow_private)),
-                env=dict(env or {}),
-                secrets=frozenset(secrets),
-                endpoints=endpoints_of(models),
+                http=GuardedClient(tuple(allow_private)) if http is None else http.client(),
+                **environment_of(env or {}, secrets, endpoints_of(models)),
             ),
             secret=SECRET,
             clock=time,

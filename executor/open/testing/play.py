@@ -8,11 +8,13 @@ from typing import Any, Final
 
 from msgspec import Struct
 
+from compiler.diagnostics import Diagnostic
 from executor.kernel.handler.base import Block
 from executor.kernel.journal.codec import data_of
 from executor.kernel.store.statements import TERMINAL
 from executor.open.engine import Engine
 from executor.open.testing.engines import ManualClock, engine, settled
+from executor.open.testing.scripted_http import ScriptedHttp
 from executor.service.views import RunView, WaitView
 
 STUCK_S: Final = 10.0  # without any progress
@@ -162,7 +164,8 @@ BLOCK = "block"  # its id in the document
 
 class Ran(Struct, frozen=True):
     """The result of a block. `error`: code, message and traceback of the last attempt, or None if it succeeded.
-    `route`: the exit. `log`: its lines; `text`: the live text."""
+    `route`: the exit. `log`: its lines; `text`: the live text. `findings`: those of its params, warnings included; with
+    an error among them the status is `invalid`, and the block did not run."""
 
     status: str
     output: Any
@@ -171,6 +174,7 @@ class Ran(Struct, frozen=True):
     attempts: int
     log: tuple[str, ...]
     text: str
+    findings: tuple[Diagnostic, ...] = ()
 
 
 async def run_block(
@@ -182,13 +186,13 @@ async def run_block(
     policy: Mapping[str, Any] | None = None,
     blocks: Iterable[Block] = (),
     env: Mapping[str, str] | None = None,
-    secrets: Iterable[str] = (),
+    secrets: Iterable[str] | Mapping[str, Iterable[str]] = (),
     allow_private: Iterable[str] = (),
+    http: ScriptedHttp | None = None,
 ) -> Ran:
     """Run a block type (or the installed one of this name) in a workflow that has nothing else. `params` are those of a
-    document: texts may have references, such as `<start.item>` to `input`. `answers`: the answer to its wait.
-
-    Raises BadRequest if the params do not fit; its message lists the problems."""
+    document: texts may have references, such as `<start.item>` to `input`. `answers`: the answer to its wait. `http`
+    answers its requests."""
     name = block if isinstance(block, str) else block.spec.type
     document = {
         "format": "weft/1",
@@ -200,7 +204,11 @@ async def run_block(
         "edges": [{"source": "start", "target": BLOCK}],
     }
     types = [*blocks, *([] if isinstance(block, str) else [block])]
-    async with engine(blocks=types, env=env, secrets=secrets, allow_private=allow_private) as opened:
+    async with engine(blocks=types, env=env, secrets=secrets, allow_private=allow_private, http=http) as opened:
+        compiled = await opened.workflows.compile(document)
+        findings = tuple(compiled.diagnostics)
+        if compiled.plan is None:
+            return Ran("invalid", None, None, None, 0, (), "", findings)
         submitted = await opened.submit(document, input=input)
         view = await finish(opened, submitted.run, None if answers is None else {BLOCK: answers})
         node = next(node for node in view.nodes if node.key == BLOCK)
@@ -213,4 +221,4 @@ async def run_block(
                     log += data["message"].split("\n")
                 else:
                     text += data["message"]
-        return Ran(node.status, node.output, node.error, node.route, node.attempt, tuple(log), text)
+        return Ran(node.status, node.output, node.error, node.route, node.attempt, tuple(log), text, findings)
