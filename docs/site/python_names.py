@@ -18,6 +18,7 @@ from weft import testing
 
 ROOT: Final = Path(__file__).parents[2]
 SOURCE_LINES_MAX: Final = 60
+PACKAGES: Final = ("compiler", "executor", "server", "weft")
 
 
 class Group(NamedTuple):
@@ -44,7 +45,7 @@ GROUPS: Final = (
           ("server.client",)),
     Group("Engine", "An engine in your program.", ("executor.open",)),
     Group("Durable functions", "Ordinary Python whose runs survive a crash. Drawn workflows share steps and calls.",
-          ("compiler.tracing.durable", "compiler.tracing.steps", "compiler.tracing.calls", "executor")),
+          ("compiler.tracing.durable", "compiler.tracing.steps", "compiler.tracing.calls", "executor", "asyncio")),
     Group("Drawn workflows", "Functions that are called once, to become a document of blocks.", ("compiler.tracing",)),
     Group("Builder", "Documents as objects: workflows, containers and every block type.", ("compiler",)),
 )  # fmt: skip
@@ -75,19 +76,26 @@ def group_of(place: str) -> Group:
 def public() -> dict[str, list[Name]]:
     """Return the names by the title of their group, in the order of `weft.__all__`."""
     loader = griffe.GriffeLoader(search_paths=[str(ROOT)])
-    for package in ("compiler", "executor", "server", "weft"):
+    for package in PACKAGES:
         loader.load(package)
     loader.resolve_aliases(implicit=True, external=False)
     found: dict[str, list[Name]] = {title: [] for title in ORDER}
-    for place, names in vars(weft)["_PLACES"].items():
-        module, _, inside = place.partition(":")
+    for defined, names in vars(weft)["_PLACES"].items():
+        module, _, inside = defined.partition(":")
         for name in names.split():
-            value = loader.modules_collection[f"{module}.{inside or name}"]
+            place = f"{module}.{inside or name}"
+            is_ours = module.startswith(PACKAGES)
+            value = loader.modules_collection[place] if is_ours else _of_python(place)
             found[group_of(module).title].append(Name(f"weft.{name}", _real(value)))
     for name in testing.__all__:
         value = loader.modules_collection[f"weft.testing.{name}"]
         found["Testing"].append(Name(f"weft.testing.{name}", _real(value)))
     return found
+
+
+def _of_python(place: str) -> griffe.Object:
+    """A name of Python's own library under another one."""
+    return griffe.Attribute(place, docstring=griffe.Docstring(f"The `{place}` of Python."))
 
 
 def _real(value: griffe.Object | griffe.Alias) -> griffe.Object:
@@ -252,7 +260,7 @@ def _described(each: Name) -> Iterator[str]:
 
 def _source(found: griffe.Object) -> Iterator[str]:
     """Where it is, and the text of what is short. A method of the clients that describes a call has no body."""
-    if isinstance(found, griffe.Function) and str(found.returns).startswith("Call["):
+    if found.lineno is None or (isinstance(found, griffe.Function) and str(found.returns).startswith("Call[")):
         return
     path = Path(str(found.filepath)).relative_to(ROOT)
     where = f"{path}, line {found.lineno}"
