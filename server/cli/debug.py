@@ -21,9 +21,7 @@ if TYPE_CHECKING:
     from compiler.tracing.durable import Durable
     from executor.service.replay.entering import Entered, Replay
     from executor.service.replay.journals import Journal
-    from server.client import AsyncClient
 
-BLOCK: Final = "body"
 CALLS_SHOWN: Final = 20  # the last ones
 
 
@@ -125,30 +123,16 @@ def test_{name}_does_what_it_did_in_run_{run}() -> None:
 
 def _read(url: str, run_id: str, file: str | None) -> tuple[Journal, Durable[..., Any]]:
     """Return the journal of the run, and the function. Raises Refused."""
-    from executor.service.replay.journals import Journal
+    from server.dev.journals import journal_of
 
-    async def ask(client: AsyncClient) -> tuple[Any, Any, list[Any]]:
-        run = await client.get_run(run_id)
-        has_body = any(each["key"] == BLOCK for each in run["nodes"])
-        node: Any = await client.node(run_id, BLOCK) if has_body else None
-        if node is not None and node["type"] != "durable":
-            node = None
-        events: list[Any] = []
-        while node is not None and (page := (await client.events(run_id, len(events)))["events"]):
-            events += page
-        return run, node, events
-
-    run, node, events = call(url, ask)
-    if node is None:
+    found = call(url, lambda client: journal_of(client, run_id))
+    if found is None:
         hint = (
             "`weft why` and `weft state --at` show a drawn workflow; `weft keep` keeps a run of it as a test, which "
             "`weft backtest --kept` plays."
         )
-        raise Refused(f"Run {run_id} of '{plain(run['workflow'])}' is not one of a durable function.", hint)
-    if node["input"] is None:
-        raise Refused(f"Run {run_id} has not begun.", "`weft why RUN` shows what it waits for.")
-    called, arguments = node["input"]["function"], node["input"].get("arguments") or {}
-    journal = Journal.of_events(run_id, run["workflow"], run["status"], arguments, events)
+        raise Refused(f"Run {run_id} is not one of a durable function, or has not begun it.", hint)
+    journal, called = found
     return journal, _function(called, file)
 
 

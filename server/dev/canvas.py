@@ -6,7 +6,9 @@ from collections.abc import Awaitable, Mapping
 from typing import Any, Self, TypeVar
 from urllib.parse import quote
 
+from executor.service.replay.journals import Journal
 from server.client import ApiError, AsyncClient, ClientError
+from server.dev.journals import open_journals
 
 T = TypeVar("T")
 
@@ -44,6 +46,10 @@ class Canvas:
         if placed != draft["document"]:
             await _taken(self._client.save_draft(known, draft["rev"], placed, name))
         return known
+
+    async def open_journals(self, name: str) -> list[Journal]:
+        """The journals of the open runs of a durable function. Raises Refused."""
+        return await _taken(open_journals(self._client, name))
 
     async def link(self, draft: str) -> str:
         """Return the address of a draft's canvas; if the server requires signing in, it signs one browser in. Raises

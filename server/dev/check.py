@@ -29,10 +29,11 @@ from executor.blocks.types.registry import Registry
 
 class Found(Struct, frozen=True):
     """The workflows of a file. `documents` are by name; `steps`: the file has functions for blocks of type `python`, or
-    calls those of others."""
+    calls those of others; `durable`: the names of durable functions."""
 
     documents: dict[str, Any]
     steps: bool
+    durable: list[str]
 
 
 def main() -> int:
@@ -75,7 +76,7 @@ def read(file: str) -> Found:
     finally:
         sandbox.close()
     _warn(module, Path(file))
-    return Found(documents, steps)
+    return Found(documents, steps, [one.name for one in durables_of(vars(module).values()).values()])
 
 
 def _warn(module: ModuleType, file: Path) -> None:

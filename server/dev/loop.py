@@ -10,14 +10,16 @@ from __future__ import annotations
 import asyncio
 import signal
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
 import msgspec
 
+from executor.service.replay.journals import Journal, write
 from server.dev.canvas import Canvas, Refused
 from server.dev.changes import changes
+from server.dev.journals import Fit
 from server.reach import find
 
 CHECK_S = 60.0
@@ -27,6 +29,7 @@ Say = Callable[[str], object]
 class _Found(msgspec.Struct, frozen=True):
     documents: dict[str, dict[str, object]]
     steps: bool
+    durable: list[str]
 
 
 async def develop(file: Path, environ: Mapping[str, str], say: Say, show: Say | None) -> int:
@@ -87,21 +90,26 @@ class _Development:
 
     async def _check(self) -> _Found | None:
         """Return the workflows of the file, or None if it has errors, which are on stderr."""
+        output = await self._run("server.dev.check")
+        return None if output is None else msgspec.json.decode(output, type=_Found)
+
+    async def _run(self, module: str, input: bytes = b"") -> bytes | None:
+        """Return what a module prints about the file, or None if it fails, with its errors on stderr."""
         process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "server.dev.check", str(self._file)),
-            stdin=asyncio.subprocess.DEVNULL,
+            *(sys.executable, "-m", module, str(self._file)),
+            stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             env={**self._environ, "WEFT_FUNCTIONS": self._functions},
         )
         try:
             async with asyncio.timeout(CHECK_S):
-                output, _ = await process.communicate()
+                output, _ = await process.communicate(input)
         except TimeoutError:
             process.kill()
             await process.wait()
             self._say(f"{self._file.name} was not read within {CHECK_S:.0f} seconds: does it wait for something?")
             return None
-        return msgspec.json.decode(output, type=_Found) if process.returncode == 0 else None
+        return output if process.returncode == 0 else None
 
     async def _deploy(self, url: str, found: _Found) -> None:
         async with Canvas(url, find(self._environ, url)) as canvas:
@@ -120,6 +128,24 @@ class _Development:
                     if self._show is not None:
                         self._show(link)
                         self._show = None
+            try:
+                journals = [one for name in found.durable for one in await canvas.open_journals(name)]
+            except Refused as error:
+                self._say(f"The open runs were not read: {error}")
+                return
+        await self._fit(journals)
+
+    async def _fit(self, journals: Sequence[Journal]) -> None:
+        """Report which open runs of durable functions continue with the text, and where the others part from it."""
+        if not journals:
+            return
+        output = await self._run("server.dev.fit", write(journals).encode())
+        fits = msgspec.json.decode(output, type=list[Fit]) if output is not None else []
+        for one in fits:
+            if one.parts:
+                self._say(f"run {one.run} of {one.workflow} does not fit, and waits for code that does: {one.parts}")
+        if count := sum(not one.parts for one in fits):
+            self._say(f"{count} open {'run continues' if count == 1 else 'runs continue'} with this text.")
 
 
 READY: Final = b"weft is ready: "

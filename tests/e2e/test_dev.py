@@ -148,6 +148,49 @@ async def test_what_the_file_and_its_steps_print_is_shown(start: Start, tmp_path
     await dev.said("^reading .*flow.py")  # by the check, and by the server
 
 
+DURABLE = """
+import weft
+
+
+@weft.step(effect="none")
+async def greet(who: str) -> str:
+    return f"Hello {who}"
+
+
+@weft.durable
+async def greeting(who: str) -> str:
+    words = await greet(who)
+    answer = await weft.signal("go", type=str)
+    return f"{words} {answer}"
+"""
+
+
+async def test_open_runs_of_a_durable_function_go_over_a_save_and_those_that_part_are_shown(
+    start: Start, tmp_path: Path
+) -> None:
+    file = tmp_path / "flow.py"
+    file.write_text(DURABLE)
+    dev = await start()
+    await dev.said("greeting version 1 is active")
+    url = (await dev.said(r"(http://127.0.0.1:\d+)/w/")).group(1)
+    async with httpx.AsyncClient(base_url=url, timeout=60) as client:
+        run = await _waiting(client, "ada")
+        file.write_text(DURABLE.replace('return f"{words}', 'return f"{words}!'))
+        await dev.said("greeting version 2 is active")
+        await dev.said("1 open run continues with this text")
+
+        file.write_text(DURABLE.replace("greet(who)", 'greet(f"dear {who}")'))
+        await dev.said("greeting version 3 is active")
+        await dev.said(
+            rf'run {run} of greeting does not fit.*: flow\.py:12: call 1 is `flow\.greet\(who="dear ada"\)` now, '
+            rf'and was `flow\.greet\(who="ada"\)`'
+        )
+        file.write_text(DURABLE.replace('return f"{words}', 'return f"{words}?'))
+        await dev.said("1 open run continues with this text")
+        assert (await client.post(f"/api/runs/{run}/signals/go", json={"payload": "Eve"})).is_success
+        assert (await _ended(client, run))["output"] == "Hello ada? Eve"
+
+
 async def _waiting(client: httpx.AsyncClient, who: str) -> str:
     body = {"input": {"who": who}}
     run = (await client.post("/api/workflows/greeting/runs", json=body)).json()["run"]
@@ -161,10 +204,14 @@ async def _answered(client: httpx.AsyncClient, run: str) -> Any:
     waits = (await client.get("/api/waits")).json()["waits"]
     token = next(wait["link"] for wait in waits if wait["run"] == run).rpartition("/")[2]
     assert (await client.post(f"/resume/{token}", json={"action": "approve"})).status_code == 200
+    return (await _ended(client, run))["output"]
+
+
+async def _ended(client: httpx.AsyncClient, run: str) -> Any:
     async with asyncio.timeout(30):
         while (shown := (await client.get(f"/api/runs/{run}")).json())["status"] != "succeeded":
             await asyncio.sleep(0.02)
-    return shown["output"]
+    return shown
 
 
 async def _gone(client: httpx.AsyncClient) -> None:

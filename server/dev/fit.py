@@ -1,0 +1,45 @@
+"""Enters the durable functions of a file with journals of open runs, and prints as JSON where they do something else:
+`python -m server.dev.fit FILE < JOURNALS`."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Sequence
+
+import msgspec
+
+from compiler.tracing.durable import Durable, durables_of
+from executor.blocks.types.python import load_module
+from executor.errors import WeftError
+from executor.service.replay.checking import check
+from executor.service.replay.journals import Journal, read
+from server.dev.journals import Fit
+
+
+def main() -> int:
+    [file] = sys.argv[1:]
+    answer, sys.stdout = sys.stdout, sys.stderr
+    durables = {one.name: one for one in durables_of(vars(load_module(file)).values()).values()}
+    journals = read(sys.stdin.read())
+    found = asyncio.run(_all(durables, journals))
+    answer.write(msgspec.json.encode(found).decode())
+    answer.flush()
+    return 0
+
+
+async def _all(durables: dict[str, Durable[..., object]], journals: Sequence[Journal]) -> list[Fit]:
+    return [Fit(one.run, one.workflow, await _parts(durables.get(one.workflow), one)) for one in journals]
+
+
+async def _parts(durable: Durable[..., object] | None, journal: Journal) -> str:
+    if durable is None:
+        return "its function is not in the file any more"
+    try:
+        return (await check(durable, journal)).parts
+    except WeftError as error:
+        return error.message
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,46 @@
+"""Reads journals of runs of durable functions from a server."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from msgspec import Struct
+
+from compiler.tracing.durable import BODY, TYPE
+from executor.service.replay.journals import Journal
+from server.client import AsyncClient
+
+OPEN: Final = ("waiting", "running")
+RUNS_MAX: Final = 50  # the newest of each
+
+
+class Fit(Struct, frozen=True):
+    """`parts`: where the run and the code part, or ""."""
+
+    run: str
+    workflow: str
+    parts: str
+
+
+async def journal_of(client: AsyncClient, run_id: str) -> tuple[Journal, str] | None:
+    """Return the journal of a run, and the function by its name in documents; None if the run is of something else, or
+    has not begun it. Raises ClientError."""
+    run = await client.get_run(run_id)
+    if not any(each["key"] == BODY for each in run["nodes"]):
+        return None
+    node = await client.node(run_id, BODY)
+    params: Any = node["input"]
+    if node["type"] != TYPE or params is None:
+        return None
+    events: list[Any] = []
+    while page := (await client.events(run_id, len(events)))["events"]:
+        events += page
+    arguments = params.get("arguments") or {}
+    return Journal.of_events(run_id, run["workflow"], run["status"], arguments, events), params["function"]
+
+
+async def open_journals(client: AsyncClient, workflow: str) -> list[Journal]:
+    """Return those of the open runs of a workflow. Raises ClientError."""
+    pages = [await client.runs(workflow=workflow, status=status, limit=RUNS_MAX) for status in OPEN]
+    found = [await journal_of(client, run["id"]) for page in pages for run in page["runs"]]
+    return [one[0] for one in found if one is not None]
