@@ -35,7 +35,7 @@ _PLACES = {
     "compiler.tracing.workflow": "call workflow",
     "executor.blocks.durable.group": "group",
     "executor.blocks.durable.together": "First first gather shield timeout",
-    "executor.blocks.durable.values": "now random uuid",
+    "executor.blocks.durable.values": "now patched random uuid",
     "executor.blocks.durable.waits": "form signal until",
     "executor.blocks.types.typed": "TypedBlock block",
     "executor.errors": (

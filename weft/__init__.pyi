@@ -21,7 +21,7 @@ from compiler.tracing.ways import (attempt, each, otherwise, when)
 from compiler.tracing.workflow import (call, workflow)
 from executor.blocks.durable.group import (group)
 from executor.blocks.durable.together import (First, first, gather, shield, timeout)
-from executor.blocks.durable.values import (now, random, uuid)
+from executor.blocks.durable.values import (now, patched, random, uuid)
 from executor.blocks.durable.waits import (form, signal, until)
 from executor.blocks.types.typed import (TypedBlock, block)
 from executor.errors import (
@@ -50,6 +50,6 @@ __all__ = [
     "SendEmail", "Sequence", "ServerUnreachable", "Set", "Signal", "Sleep", "Sql", "Start", "StepFailed",
     "StepTimeout", "StoreError", "Suspend", "TraceError", "TypedBlock", "Variables", "Webhook", "WeftError",
     "Workflow", "approve", "attempt", "block", "call", "context", "continue_as_new", "durable", "each", "first",
-    "form", "gather", "group", "http", "in_order", "now", "open", "otherwise", "random", "ref", "shield",
-    "signal", "sleep", "step", "timeout", "tool", "until", "uuid", "when", "workflow"
+    "form", "gather", "group", "http", "in_order", "now", "open", "otherwise", "patched", "random", "ref",
+    "shield", "signal", "sleep", "step", "timeout", "tool", "until", "uuid", "when", "workflow"
 ]

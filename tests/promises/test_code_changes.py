@@ -37,6 +37,13 @@ async def order(order: str) -> list[str]:
     return done
 '''
 CHARGED = "    done.append(await charge(order))\n"
+UNDOING = """    try:
+        await weft.signal("courier")
+        await weft.sleep(days=1)
+    except weft.Cancelled:
+        await reserve("nothing")
+        raise
+"""
 DONE = ["reserved 7", "charged 7", "Ada"]
 
 
@@ -70,13 +77,13 @@ async def waiting(folder: Path, code: str = FLOW) -> str:
         return run
 
 
-async def question(engine: Engine, run: str) -> WaitView:
+async def question(engine: Engine, run: str, key: str = "body") -> WaitView:
     async with asyncio.timeout(20):
         while True:
             view = await engine.runs.view(run)
             assert view.error is None and view.finished_at_ms is None
             for wait in view.waits:
-                if wait.kind == "attention":
+                if wait.kind == "attention" and wait.block == key:
                     assert wait.request["reason"] == "code"
                     return wait
             await asyncio.sleep(0.02)
@@ -175,10 +182,56 @@ async def test_a_process_that_had_the_code_all_along_continues_the_run(
         assert (await engine.wait_finished(run, timeout_s=20)).output == DONE
 
 
-async def test_it_can_be_cancelled_while_it_waits_for_code(tmp_path: Path) -> None:
-    run = await waiting(tmp_path)
-    async with weft.open(tmp_path / "runs.db", workflows=[flow(tmp_path, FLOW.replace(CHARGED, ""))]) as engine:
+async def test_a_cancelled_run_waits_for_the_code_that_undoes_it(tmp_path: Path) -> None:
+    undoing = FLOW.replace('    done.append(await weft.signal("courier", type=str))\n', UNDOING)
+    run = await waiting(tmp_path, undoing)
+    changed = flow(tmp_path, undoing.replace(CHARGED, ""))
+    async with weft.open(tmp_path / "runs.db", workflows=[changed]) as engine:
         await engine.signal(run, "courier", "Ada")
         await question(engine, run)
         await engine.cancel(run)
+        assert (await question(engine, run, "undo")).request["reason"] == "code"
+    async with weft.open(tmp_path / "runs.db", workflows=[flow(tmp_path, undoing)]) as engine:
         assert (await engine.wait_finished(run, timeout_s=20)).status == "cancelled"
+        assert [step.name for step in (await engine.runs.node(run, "undo@:finally")).steps] == ["flow.reserve"]
+
+
+CHECKED = FLOW.replace(
+    CHARGED, f'    if weft.patched("check"):\n        done.append(await reserve("check"))\n{CHARGED}'
+)
+AFTER = FLOW.replace(
+    "    return done\n", '    if weft.patched("mail"):\n        done.append(await reserve("mail"))\n    return done\n'
+)
+
+
+async def marks(engine: Engine, run: str) -> list[tuple[str, str]]:
+    steps = (await engine.runs.node(run, "body")).steps
+    return [(step.kind, step.name) for step in steps if step.kind == "mark"]
+
+
+async def test_a_run_that_has_passed_a_patch_stays_without_it(tmp_path: Path) -> None:
+    run = await waiting(tmp_path)
+    made = flow(tmp_path, CHECKED)
+    async with weft.open(tmp_path / "runs.db", workflows=[made]) as engine:
+        new = (await engine.submit(made, order="8")).run
+        for each in (run, new):
+            await engine.signal(each, "courier", "Ada")
+        assert (await engine.wait_finished(run, timeout_s=20)).output == DONE
+        view = await engine.wait_finished(new, timeout_s=20)
+        assert view.output == ["reserved 8", "reserved check", "charged 8", "Ada"]
+        assert (await marks(engine, run), await marks(engine, new)) == ([], [("mark", "check")])
+
+
+async def test_a_run_that_comes_to_a_patch_gets_it(tmp_path: Path) -> None:
+    run = await waiting(tmp_path)
+    made = flow(tmp_path, AFTER)
+    async with weft.open(tmp_path / "runs.db", workflows=[made]) as engine:
+        await engine.signal(run, "courier", "Ada")
+        assert (await engine.wait_finished(run, timeout_s=20)).output == [*DONE, "reserved mail"]
+
+
+async def test_a_mark_is_a_call_that_old_code_does_not_make(tmp_path: Path) -> None:
+    run = await waiting(tmp_path, CHECKED)
+    text = await answered(tmp_path, run, FLOW)
+    assert "call 2 is `flow.charge(" in text and "and was the mark `check` when" in text
+    assert await result(tmp_path, run, CHECKED) == ["reserved 7", "reserved check", "charged 7", "Ada"]

@@ -135,3 +135,16 @@ async def queue(items: int = 5) -> list[str]:
             group.create_task(work(name, minutes))
     await weft.sleep(minutes=1)
     return done
+
+
+@weft.durable
+async def marked() -> list[str]:
+    """Calls with marks between them, one of them while steps end beside it."""
+
+    async def branch(name: str) -> str:
+        text = await again(name)
+        return await again(f"new {name}") if weft.patched(name) else text
+
+    texts = await weft.gather(branch("a"), branch("b"))
+    await weft.sleep(minutes=1)
+    return [*texts, str(weft.patched("end"))]

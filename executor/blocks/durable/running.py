@@ -70,6 +70,9 @@ class Running:
     async def sleep(self, seconds: float) -> None:
         await self.calls.sleep(self.calls.now_ms + round(seconds * 1000))
 
+    def patched(self, name: str) -> bool:
+        return self.calls.patched(name)
+
     async def until(self, time_ms: int) -> None:
         await self.calls.sleep(time_ms)
 

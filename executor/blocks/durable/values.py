@@ -1,5 +1,5 @@
-"""Values that durable functions take from outside, the same each time that their code runs. They are no steps: nothing
-is recorded for them."""
+"""Values that durable functions take from outside, the same each time that their code runs. They are no steps; for
+`patched` alone something is recorded."""
 
 from __future__ import annotations
 
@@ -22,3 +22,9 @@ def random() -> Random:
 
 def uuid() -> UUID:
     return UUID(bytes=present("uuid").seed()[:16], version=4)
+
+
+def patched(name: str) -> bool:
+    """Return True where the new code is for this run, and False where the run made its calls with the old code:
+    `if weft.patched("fraud-check"): await check(order)`. The same call has the same answer in each entry."""
+    return present("patched").patched(name)

@@ -18,8 +18,9 @@ WaitOutcome = Literal["answered", "fired", "expired", "cancelled"]
 RunEnd = Literal["succeeded", "failed", "cancelled"]
 # The reason for which an attempt does not count: the other side asked for a later one, or the work had not begun.
 Deferred = Literal["asked", "not_begun"]
-# "wait": a pause of the handler, whose answer is the output. What the others do is up to the handler.
-StepKind = Literal["model", "tool", "step", "wait"]
+# "wait": a pause of the handler, whose answer is the output. "mark": nothing is done; the code was changed there. What
+# the others do is up to the handler.
+StepKind = Literal["model", "tool", "step", "wait", "mark"]
 # The effect of a step outside weft, which decides whether it may be repeated when it is unknown whether it was done.
 StepEffect = Literal["none", "read", "write"]
 # The reason of a question to a person that the core asks: an attempt was lost, or the code does not fit the run.

@@ -39,6 +39,8 @@ class DurableCalls(Protocol):
 
     def sleep(self, due_ms: int) -> Future[Any]: ...
 
+    def patched(self, name: str) -> bool: ...
+
     def refuse(self, error: BlockError) -> BaseException:
         """Return what the code cannot catch: the entry ends with `error`."""
 

@@ -73,7 +73,13 @@ class Expected:
     def __init__(self, known: Mapping[int, Step]) -> None:
         self._known = known
         self._last = max(known, default=0)
-        self._ends = deque(sorted(arrival_of(n, step) for n, step in known.items() if has_arrived(step)))
+        self._ends = deque(
+            sorted(arrival_of(n, step) for n, step in known.items() if has_arrived(step) and step.kind != "mark")
+        )
+
+    def is_beyond(self, n: int) -> bool:
+        """Return True if no call `n` or later is recorded."""
+        return n > self._last
 
     def deliver(self, arrival: Arrival | None, made: int) -> None:
         """`arrival` is next, or nothing is; `made` calls have been made. Raises Mismatch."""

@@ -181,6 +181,12 @@ class StepWork:
         traceback = getattr(error, "traceback", "") if work is None else traceback_of(error, work)
         return self._border.shown(replace(_info_of(error), traceback=traceback))
 
+    def mark(self, call: Call) -> None:
+        """Record a call of which nothing is awaited, with the next append."""
+        now_ms = 0 if self._now_ms is None else self._now_ms()
+        self._journal.note(call.started(self._attempt))
+        self._journal.note(StepFinished(NO_KEY, self._attempt, call.n, ended_ms=now_ms))
+
     def cancel(self, call: Call) -> None:
         """Record that it was cancelled, with the next append."""
         self._journal.note(StepFinished(NO_KEY, self._attempt, call.n, error=CANCELLED))

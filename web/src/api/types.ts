@@ -254,7 +254,7 @@ export interface EventData {
   count?: number
   first?: number
   /** Of a wait, or of a step. */
-  kind?: WaitKind | 'model' | 'tool' | 'step' | 'wait'
+  kind?: WaitKind | 'model' | 'tool' | 'step' | 'wait' | 'mark'
   on_expire?: string
   wait?: string
   /** The run that a wait of kind `child` waits for. */

@@ -13,7 +13,7 @@ export interface StepWait {
   child: string | null
 }
 
-export type StepKind = 'model' | 'tool' | 'step' | 'wait'
+export type StepKind = 'model' | 'tool' | 'step' | 'wait' | 'mark'
 export type StepStatus = 'running' | 'retrying' | 'waiting' | 'succeeded' | 'failed' | 'lost' | 'cancelled'
 
 /** Step `n`, as it last began; `times`: how often it did. lost: it is unknown whether it was done. retrying: it failed with

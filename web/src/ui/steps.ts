@@ -8,4 +8,5 @@ export const STEP_ICONS: Readonly<Record<StepKind, IconName>> = {
   tool: 'block',
   step: 'function',
   wait: 'approval',
+  mark: 'compare',
 }
