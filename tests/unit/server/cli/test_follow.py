@@ -92,3 +92,21 @@ def test_a_failed_run_says_what_to_do(capsys: pytest.CaptureFixture[str]) -> Non
     error = {"code": "llm_missing", "message": "a library is missing", "hint": "pip install it"}
     follow._report(cast("RunDetail", {"id": "r1", "status": "failed", "error": error}))
     assert capsys.readouterr().err.splitlines() == ["failed: a library is missing", "  pip install it"]
+
+
+@pytest.mark.parametrize(("installed", "view"), [(True, "table"), (False, "lines")])
+async def test_a_terminal_has_a_table_where_rich_is_installed(
+    installed: bool, view: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def table(*_: Any) -> dict[str, str]:
+        return {"view": "table"}
+
+    async def lines(*_: Any) -> dict[str, str]:
+        return {"view": "lines"}
+
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    monkeypatch.setattr(follow, "find_spec", lambda name: object() if installed else None)
+    monkeypatch.setattr(follow, "_watch_live", table)
+    monkeypatch.setattr(follow, "_watch", lines)
+    found: Any = await follow._follow_one(cast(AsyncClient, None), "r1", False)
+    assert found["view"] == view
