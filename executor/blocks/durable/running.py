@@ -46,7 +46,10 @@ class Running:
     async def step(self, step: Step[Any, Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         plain = inspect.signature(step.function)
         plain = plain.replace(parameters=[one for name, one in plain.parameters.items() if name != "ctx"])
-        arguments = dict(plain.bind(*args, **kwargs).arguments)
+        try:
+            arguments = dict(plain.bind(*args, **kwargs).arguments)
+        except TypeError as error:
+            raise TypeError(f"{step.name}: {error}. It is {step.function.__name__}{plain}.") from None
         given = {name: _written(step.name, name, value) for name, value in arguments.items()}
         try:
             converted = step.signature.arguments(given)
@@ -58,14 +61,14 @@ class Running:
             output = await self.calls.step(step.name, given, call, step.effect, call.on_lost)
         except StepFailed as failed:
             raise declared(step, failed) or failed from None
-        return _read(step.signature.returns, output)
+        return _read(step.name, step.signature.returns, output)
 
     async def call(self, workflow: str | FunctionWorkflow[Any, Any], input: Any) -> Any:
         if isinstance(workflow, str):
             return await self.ask(run_workflow, workflow, {"workflow": workflow, "input": input})
         given = {name: _written(workflow.name, name, value) for name, value in dict(input or {}).items()}
         params = {"definition": workflow.document(), "input": given}
-        return _read(workflow.signature.returns, await self.ask(run_workflow, workflow.name, params))
+        return _read(workflow.name, workflow.signature.returns, await self.ask(run_workflow, workflow.name, params))
 
     async def sleep(self, seconds: float) -> None:
         await self.calls.sleep(self.calls.now_ms + round(seconds * 1000))
@@ -81,16 +84,16 @@ class Running:
         action, by = answer.pop("action", ""), answer.pop("answered_by", None)
         answer.pop("answered_at", None)
         is_type = fields is not None and not isinstance(fields, Mapping)
-        return Answer(action, _read(fields, answer) if is_type else answer, by)
+        return Answer(action, _read(params["title"], fields, answer) if is_type else answer, by)
 
     async def form(self, params: Mapping[str, Any], fields: Any) -> Any:
         answer = dict(await self.ask(form, params["title"], params))
         for name in ("answered_by", "answered_at"):
             answer.pop(name, None)
-        return _read(fields, answer)
+        return _read(params["title"], fields, answer)
 
     async def signal(self, params: Mapping[str, Any], type: Any) -> Any:
-        return _read(type, (await self.ask(signal, params["name"], params))["payload"])
+        return _read(params["name"], type, (await self.ask(signal, params["name"], params))["payload"])
 
     def refuse_type(self, error: BlockError) -> BaseException:
         """Return the error of a result that does not fit its type. If the run began with other code, the type may have
@@ -124,14 +127,14 @@ def _written(what: str, name: str, value: Any) -> Any:
         raise TypeError(f"{what}: argument {name} is {error.message}") from None
 
 
-def _read(type: Any, value: Any) -> Any:
+def _read(what: str, type: Any, value: Any) -> Any:
     """Raises BlockError, or what the code cannot catch: it does not fit the type."""
     if type is None:
         return value
     try:
         return read(type, value)
     except Unfit as error:
-        message = f"the result does not fit its type: {error.message}"
+        message = f"{what}: the result does not fit its type: {error.message}"
         raised = BlockError(message, code="output_invalid", retryable=False)
         body = present_body()
         raise (body.refuse_type(raised) if isinstance(body, Running) else raised) from None

@@ -555,3 +555,27 @@ async def test_a_run_waits_for_a_process_that_has_its_function(tmp_path: Path) -
     async with engine(workflows=[signup], database=file, clock=clock) as opened:
         await clock.advance(3600)
         assert (await finish(opened, run)).output == "goodbye ada"
+
+
+@weft.step(effect="none")
+async def counts(words: list[str]) -> int:
+    return words[0]  # type: ignore[return-value]  # it is wrong
+
+
+@weft.durable
+async def mistaken(what: str) -> Any:
+    if what == "argument":
+        return await counts()  # type: ignore[call-arg]  # it is missing
+    return await counts(["a"])
+
+
+@pytest.mark.parametrize(
+    ("what", "said"),
+    [
+        ("argument", r"counts: missing a required argument: 'words'\. It is counts\(words: .*\) -> .*int.*\."),
+        ("result", r"test_durable\.counts: the result does not fit its type: Expected `int`, got `str`"),
+    ],
+)
+async def test_a_wrong_argument_or_result_names_the_step(what: str, said: str) -> None:
+    view = await played(mistaken, what=what)
+    assert view.error is not None and re.search(said, view.error["message"])
