@@ -1,6 +1,6 @@
 """The wheel of weft-client: the clients of the HTTP API without the engine, from the same files as `weft.Client`.
 
-The modules of `server/client` become the package `weft_client`, with `server/reach.py` in it. Version, Pythons and the
+The modules of `server/client` become the package `weft_client`, with the files `SHARED` in it. Version, Pythons and the
 bounds of what it needs are those of pyproject.toml. `make release` builds it; it lies beside weft in an environment.
 """
 
@@ -17,6 +17,7 @@ from typing import Any, Final
 
 ROOT: Final = Path(__file__).parents[1]
 NAME: Final = "weft-client"
+SHARED: Final = (Path("server/reach.py"), Path("executor/live.py"))
 NEEDS: Final = ("httpx", "msgspec")
 README: Final = """# weft-client
 
@@ -37,7 +38,8 @@ def build(out: Path) -> Path:
         package.mkdir()
         for file in sorted((ROOT / "server" / "client").glob("*.py")):
             (package / file.name).write_text(_named(file.read_text(encoding="utf-8")), encoding="utf-8")
-        (package / "reach.py").write_text((ROOT / "server" / "reach.py").read_text(encoding="utf-8"), encoding="utf-8")
+        for shared in SHARED:
+            (package / shared.name).write_text((ROOT / shared).read_text(encoding="utf-8"), encoding="utf-8")
         (package / "py.typed").touch()
         (root / "LICENSE").write_bytes((ROOT / "LICENSE").read_bytes())
         (root / "README.md").write_text(README, encoding="utf-8")
@@ -50,7 +52,9 @@ def build(out: Path) -> Path:
 
 def _named(text: str) -> str:
     """Return the text of a module with the names that modules have in the package."""
-    return text.replace("server.client", "weft_client").replace("server.reach", "weft_client.reach")
+    for shared in SHARED:
+        text = text.replace(".".join(shared.with_suffix("").parts), f"weft_client.{shared.stem}")
+    return text.replace("server.client", "weft_client")
 
 
 def _project() -> str:

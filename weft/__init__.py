@@ -27,7 +27,8 @@ _PLACES = {
     "compiler.builder.tools": "tool",
     "compiler.builder.workflow": "Workflow",
     "compiler.signature": "Param",
-    "compiler.tracing.calls": "Answer approve continue_as_new http in_order sleep",
+    "compiler.tracing.blocks": "HttpResponse Mailed Rows agent email http sql",
+    "compiler.tracing.calls": "Answer approve continue_as_new in_order sleep",
     "compiler.tracing.durable": "Durable durable",
     "compiler.tracing.policy": "Retry",
     "compiler.tracing.steps": "step",
@@ -43,6 +44,7 @@ _PLACES = {
         "NotDeterministic QueueFull StepFailed StepTimeout StoreError WeftError"
     ),
     "executor.kernel.handler.base": "Context Done Patch Suspend context",
+    "executor.live": "Live RunFinished TextDelta ToolFinished ToolStarted WaitOpened",
     "executor.open.embed:open_engine": "open",
     "executor.open.engine": "Engine",
     "server.client.async_client": "AsyncClient",

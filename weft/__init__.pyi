@@ -13,7 +13,8 @@ from compiler.builder.step import (Block, Container, Edge, End, Graph, Parallel,
 from compiler.builder.tools import (tool)
 from compiler.builder.workflow import (Workflow)
 from compiler.signature import (Param)
-from compiler.tracing.calls import (Answer, approve, continue_as_new, http, in_order, sleep)
+from compiler.tracing.blocks import (HttpResponse, Mailed, Rows, agent, email, http, sql)
+from compiler.tracing.calls import (Answer, approve, continue_as_new, in_order, sleep)
 from compiler.tracing.durable import (Durable, durable)
 from compiler.tracing.policy import (Retry)
 from compiler.tracing.steps import (step)
@@ -29,6 +30,7 @@ from executor.errors import (
     NotDeterministic, QueueFull, StepFailed, StepTimeout, StoreError, WeftError
 )
 from executor.kernel.handler.base import (Context, Done, Patch, Suspend, context)
+from executor.live import (Live, RunFinished, TextDelta, ToolFinished, ToolStarted, WaitOpened)
 from executor.open.embed import (open_engine)
 from executor.open.engine import (Engine)
 from server.client.async_client import (AsyncClient)
@@ -45,11 +47,13 @@ __all__ = [
     "Block", "BlockError", "Branch", "Break", "BuildError", "Cancelled", "Case", "ChatTrigger", "Client",
     "ClientError", "Conflict", "Container", "Context", "ContinueAsNew", "Done", "Durable", "Each", "Edge",
     "End", "Engine", "Event", "File", "First", "Form", "FormTrigger", "Function", "Graph", "HitEndpoint",
-    "Http", "InputInvalid", "LimitExceeded", "Loop", "NotDeterministic", "NotFound", "Note", "Parallel",
-    "Param", "Patch", "QueueFull", "Ref", "Response", "Retry", "Router", "RunFailed", "RunWorkflow", "Schedule",
-    "SendEmail", "Sequence", "ServerUnreachable", "Set", "Signal", "Sleep", "Sql", "Start", "StepFailed",
-    "StepTimeout", "StoreError", "Suspend", "TraceError", "TypedBlock", "Variables", "Webhook", "WeftError",
-    "Workflow", "approve", "attempt", "block", "call", "context", "continue_as_new", "durable", "each", "first",
-    "form", "gather", "group", "http", "in_order", "now", "open", "otherwise", "patched", "random", "ref",
-    "shield", "signal", "sleep", "step", "timeout", "tool", "until", "uuid", "when", "workflow"
+    "Http", "HttpResponse", "InputInvalid", "LimitExceeded", "Live", "Loop", "Mailed", "NotDeterministic",
+    "NotFound", "Note", "Parallel", "Param", "Patch", "QueueFull", "Ref", "Response", "Retry", "Router", "Rows",
+    "RunFailed", "RunFinished", "RunWorkflow", "Schedule", "SendEmail", "Sequence", "ServerUnreachable", "Set",
+    "Signal", "Sleep", "Sql", "Start", "StepFailed", "StepTimeout", "StoreError", "Suspend", "TextDelta",
+    "ToolFinished", "ToolStarted", "TraceError", "TypedBlock", "Variables", "WaitOpened", "Webhook",
+    "WeftError", "Workflow", "agent", "approve", "attempt", "block", "call", "context", "continue_as_new",
+    "durable", "each", "email", "first", "form", "gather", "group", "http", "in_order", "now", "open",
+    "otherwise", "patched", "random", "ref", "shield", "signal", "sleep", "sql", "step", "timeout", "tool",
+    "until", "uuid", "when", "workflow"
 ]

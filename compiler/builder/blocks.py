@@ -265,8 +265,8 @@ class Agent(Block, type="agent"):
         budget_usd: float | UnsetType = UNSET,
         **options: Unpack[Options],
     ) -> None:
-        self.calls = list(called(tools))
-        self._begin({**locals(), "tools": entries(tools)}, options)
+        self.calls = [] if isinstance(tools, UnsetType) else list(called(tools))
+        self._begin({**locals(), "tools": UNSET if isinstance(tools, UnsetType) else entries(tools)}, options)
 
 
 class Note(Block, type="note"):

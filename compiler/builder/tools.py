@@ -59,9 +59,9 @@ def tool(
     return Tool(of, options)
 
 
-def entries(tools: Sequence[Any] | UnsetType) -> list[Any] | UnsetType:
+def entries(tools: Sequence[Any]) -> list[Any]:
     """Return the tools as documents have them. Raises BuildError."""
-    return tools if isinstance(tools, UnsetType) else [_entry(one) for one in tools]
+    return [_entry(one) for one in tools]
 
 
 def _entry(given: Any) -> Any:
@@ -78,9 +78,9 @@ def is_tool(given: Any) -> TypeGuard[IsTool]:
     return hasattr(type(given), "as_tool")  # of the type: values of workflow functions have any attribute
 
 
-def called(tools: Sequence[Any] | UnsetType) -> Iterator[Any]:
+def called(tools: Sequence[Any]) -> Iterator[Any]:
     """Yield the steps and workflows among these."""
-    for one in () if isinstance(tools, UnsetType) else tools:
+    for one in tools:
         found = one.of if isinstance(one, Tool) else one
         if is_tool(found):
             yield found

@@ -8,12 +8,25 @@ from contextvars import ContextVar
 from typing import Any, Protocol
 
 
+class Blocks(Protocol):
+    """Blocks that the code awaits."""
+
+    def call(self, type: str, params: Mapping[str, Any], returns: Any) -> Coroutine[Any, Any, Any]: ...
+
+    def agent(
+        self, params: Mapping[str, Any], tools: Sequence[Any], output: Any, path: Sequence[str]
+    ) -> Coroutine[Any, Any, Any]: ...
+
+
 class Body(Protocol):
     """The code of a durable function while it runs. All that it returns is to be awaited."""
 
     def step(self, step: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Coroutine[Any, Any, Any]: ...
 
     def call(self, workflow: Any, input: Any) -> Coroutine[Any, Any, Any]: ...
+
+    @property
+    def blocks(self) -> Blocks: ...
 
     def sleep(self, seconds: float) -> Coroutine[Any, Any, None]: ...
 

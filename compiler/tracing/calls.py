@@ -1,5 +1,6 @@
-"""Functions that workflow functions call besides their steps, each for one block of the canvas: `sleep`, `approve`,
-`http` and `continue_as_new`; and `in_order`. All raise TraceError. `ways.py` has those for several ways."""
+"""Functions that workflow functions call besides their steps, each for one block of the canvas: `sleep`, `approve`
+and `continue_as_new`; and `in_order`. All raise TraceError. `ways.py` has those for several ways, `blocks.py` those of
+models, requests, mails and databases."""
 
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypedDict, TypeVar, Unpack, cast
 import msgspec
 from msgspec import UNSET
 
-from compiler.builder.blocks import Approval, ContinueAsNew, Http, Sleep
+from compiler.builder.blocks import Approval, ContinueAsNew, Sleep
 from compiler.builder.errors import TraceError
 from compiler.signature import TypeUnknown, schema_of
 from compiler.tracing.body import present_body
@@ -129,25 +130,6 @@ def continue_as_new(input: Any = None, *, id: str | None = None) -> None:
     block = ContinueAsNew(UNSET if input is None else input)
     trace.add("continue", block, id=id, barrier=True).ends = True
     trace.scope.ends_here()
-
-
-def http(
-    url: str,
-    *,
-    method: str = "GET",
-    headers: Mapping[str, Any] | None = None,
-    query: Mapping[str, Any] | None = None,
-    body: Any = None,
-    id: str | None = None,
-    **params: Any,
-) -> Any:
-    """An HTTP request by the block `http`, which keeps `${NAME}` secret and repeats what may be repeated. Others of its
-    params can be added. The value has `status`, `headers`, `body`."""
-    trace = current("http")
-    given = {"headers": headers, "query": query, "body": body, **params}
-    block = Http(url, method=method, params={key: value for key, value in given.items() if value is not None})
-    node = trace.add("http", block, id=id)
-    return Traced(node, node.scope)
 
 
 def _form(fields: Any) -> Any:

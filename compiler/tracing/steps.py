@@ -109,9 +109,7 @@ class Step(Generic[P, R]):
         return {"name": self.function.__name__, "function": self.name}
 
     def _record(self, trace: Trace, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Traced:
-        known = trace.steps.setdefault(self.name, self)
-        if known.function is not self.function:
-            raise TraceError(f"two functions have the name {self.name!r}: give one of them another name=.")
+        trace.use(self)
         arguments = self._bind(args, kwargs)
         options: Options = {"params": {"function": self.name} | ({"arguments": arguments} if arguments else {})}
         if self.policy:

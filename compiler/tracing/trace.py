@@ -84,6 +84,11 @@ class Trace:
         finally:
             self.scope = before
 
+    def use(self, step: Any) -> None:
+        """Note a Step that the workflow calls. Raises TraceError: another function has its name."""
+        if self.steps.setdefault(step.name, step).function is not step.function:
+            raise TraceError(f"two functions have the name {step.name!r}: give one of them another name=.")
+
     def add(
         self,
         name: str,

@@ -10,12 +10,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Mapping
+from contextlib import aclosing
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, BinaryIO, Self, TypeVar
+from typing import TYPE_CHECKING, Any, BinaryIO, Literal, Self, TypeVar, overload
 
 import httpx
 
+from executor.live import Live, Reading
 from server.client.api import Api, address, until_standing
 from server.client.call import Call
 from server.client.errors import ApiError, ServerUnreachable, refusal, unreachable
@@ -90,14 +92,29 @@ class AsyncClient(Api):
             view: RunDetail = done.value
             return view
 
-    async def follow(
-        self, run: str, after: int = 0, *, text: bool = False, patience_s: float | None = None
-    ) -> AsyncGenerator[Event, None]:
-        """Iterate over the events after seq `after`, then live, each once and in order, until the run has ended.
+    @overload
+    def follow(
+        self, run: str, after: int = 0, *, text: Literal[False] = False, patience_s: float | None = None
+    ) -> AsyncGenerator[Event, None]: ...
 
-        A lost connection is resumed at the last event (Last-Event-ID). With `text` the live text of models is included.
-        Raises ServerUnreachable after `patience_s` seconds without a connection, ApiError if the server refuses.
+    @overload
+    def follow(
+        self, run: str, after: int = 0, *, text: Literal[True], patience_s: float | None = None
+    ) -> AsyncGenerator[Live, None]: ...
+
+    def follow(
+        self, run: str, after: int = 0, *, text: bool = False, patience_s: float | None = None
+    ) -> AsyncGenerator[Any, None]:
+        """Iterate over the events after seq `after`, then live, each once and in order, until the run has ended. With
+        `text` over what a program shows of it: text of models while it is written, calls of tools, and waits.
+
+        A lost connection is resumed at the last event (Last-Event-ID). Raises ServerUnreachable after `patience_s`
+        seconds without a connection, ApiError if the server refuses.
         """
+        events = self._events(run, after, text, patience_s)
+        return _live(events) if text else events
+
+    async def _events(self, run: str, after: int, text: bool, patience_s: float | None) -> AsyncGenerator[Event, None]:
         following = Following(run, after, self._server.patience_s if patience_s is None else patience_s, text)
         while not following.has_ended():
             lost: ServerUnreachable | ApiError | None = None
@@ -180,3 +197,11 @@ class AsyncClient(Api):
             return await self._http.send(step)
         except httpx.TransportError as error:
             return error
+
+
+async def _live(events: AsyncGenerator[Event, None]) -> AsyncGenerator[Live, None]:
+    reading = Reading()
+    async with aclosing(events):
+        async for event in events:
+            for live in reading.take(event):
+                yield live

@@ -12,10 +12,11 @@ import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, BinaryIO, Self, TypeVar
+from typing import TYPE_CHECKING, Any, BinaryIO, Literal, Self, TypeVar, overload
 
 import httpx
 
+from executor.live import Live, Reading
 from server.client.api import Api, address, until_standing
 from server.client.call import Call
 from server.client.errors import ApiError, ServerUnreachable, refusal, unreachable
@@ -90,14 +91,27 @@ class Client(Api):
             view: RunDetail = done.value
             return view
 
+    @overload
     def follow(
-        self, run: str, after: int = 0, *, text: bool = False, patience_s: float | None = None
-    ) -> Iterator[Event]:
-        """Iterate over the events after seq `after`, then live, each once and in order, until the run has ended.
+        self, run: str, after: int = 0, *, text: Literal[False] = False, patience_s: float | None = None
+    ) -> Iterator[Event]: ...
 
-        A lost connection is resumed at the last event (Last-Event-ID). With `text` the live text of models is included.
-        Raises ServerUnreachable after `patience_s` seconds without a connection, ApiError if the server refuses.
+    @overload
+    def follow(
+        self, run: str, after: int = 0, *, text: Literal[True], patience_s: float | None = None
+    ) -> Iterator[Live]: ...
+
+    def follow(self, run: str, after: int = 0, *, text: bool = False, patience_s: float | None = None) -> Iterator[Any]:
+        """Iterate over the events after seq `after`, then live, each once and in order, until the run has ended. With
+        `text` over what a program shows of it: text of models while it is written, calls of tools, and waits.
+
+        A lost connection is resumed at the last event (Last-Event-ID). Raises ServerUnreachable after `patience_s`
+        seconds without a connection, ApiError if the server refuses.
         """
+        events = self._events(run, after, text, patience_s)
+        return _live(events) if text else events
+
+    def _events(self, run: str, after: int, text: bool, patience_s: float | None) -> Iterator[Event]:
         following = Following(run, after, self._server.patience_s if patience_s is None else patience_s, text)
         while not following.has_ended():
             lost: ServerUnreachable | ApiError | None = None
@@ -179,3 +193,9 @@ class Client(Api):
             return self._http.send(step)
         except httpx.TransportError as error:
             return error
+
+
+def _live(events: Iterator[Event]) -> Iterator[Live]:
+    reading = Reading()
+    for event in events:
+        yield from reading.take(event)

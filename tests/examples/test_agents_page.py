@@ -46,3 +46,10 @@ async def test_the_program_calls_the_function(folder: Path) -> None:
 
 async def test_the_file_has_no_findings(folder: Path) -> None:
     await run(folder, "-m", "server", "validate", "research.py:flow")
+
+
+@pytest.mark.proof
+@pytest.mark.timeout(200)
+async def test_its_tests_pass(folder: Path) -> None:
+    printed = await run(folder, "-m", "pytest", "-q", "-o", "asyncio_mode=auto", "test_report.py")
+    assert "2 passed" in printed, printed

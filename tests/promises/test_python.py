@@ -27,10 +27,12 @@ def test_a_followed_stream_has_the_text_that_a_model_writes(tmp_path: Path) -> N
     try:
         with weft.Client(server.url) as client:
             first = client.start(TALKS)["run"]
-            parts = [event for event in client.follow(first, text=True) if event.type == "node.delta"]
+            shown = list(client.follow(first, text=True))
+            parts = [event for event in shown if isinstance(event, weft.TextDelta)]
             written = client.get_run(first)["output"]
-        assert parts and all(part.data["text"] and part.key == "say" and part.seq == 0 for part in parts)
-        assert "".join(part.data["text"] for part in parts) in str(written)
+        assert parts and all(part.text and part.key == "say" for part in parts)
+        assert "".join(part.text for part in parts) in str(written)
+        assert isinstance(shown[-1], weft.RunFinished) and shown[-1].status == "succeeded"
         second = asyncio.run(_followed(server.url))
         assert second and all(text for text in second)
     finally:
@@ -40,4 +42,4 @@ def test_a_followed_stream_has_the_text_that_a_model_writes(tmp_path: Path) -> N
 async def _followed(url: str) -> list[str]:
     async with AsyncClient(url) as client:
         run = (await client.start(TALKS))["run"]
-        return [event.data["text"] async for event in client.follow(run, text=True) if event.type == "node.delta"]
+        return [event.text async for event in client.follow(run, text=True) if isinstance(event, weft.TextDelta)]

@@ -83,7 +83,7 @@ def test_what_is_published_is_all_that_a_program_needs(package: Path, tmp_path: 
 async def test_the_package_against_a_real_server(index: Path, tmp_path: Path) -> None:
     node, _ = find_node()
     port, db, log = free_port(random.Random()), tmp_path / "weft.db", tmp_path / "log"
-    server = await ServerProcess.start(db, port, log)
+    server = await ServerProcess.start(db, port, log, command=("serve", "--dev-model"))
     restarts = 0
     try:
         await server.ready()
@@ -102,12 +102,12 @@ async def test_the_package_against_a_real_server(index: Path, tmp_path: Path) ->
                 said += line.decode()
                 if line.strip() == b"restart":
                     await server.kill()
-                    server = await ServerProcess.start(db, port, log)
+                    server = await ServerProcess.start(db, port, log, command=("serve", "--dev-model"))
                     await server.ready()
                     restarts += 1
             await tests.wait()
         assert tests.returncode == 0 and restarts == 1, said
-        assert "pass 6" in said, said
+        assert "pass 7" in said, said
     finally:
         await server.clean_up()
 

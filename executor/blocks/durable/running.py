@@ -16,6 +16,7 @@ from compiler.tracing.body import present_body
 from compiler.tracing.calls import Answer
 from compiler.tracing.steps import Step
 from compiler.tracing.workflow import FunctionWorkflow
+from executor.blocks.durable.blocks import Blocks
 from executor.blocks.durable.tries import StepCall, declared
 from executor.blocks.types.approval import block as approval
 from executor.blocks.types.form import block as form
@@ -35,6 +36,7 @@ class Running:
         self.calls = calls
         self._is_changed = is_changed
         self._seeds = count(1)
+        self.blocks = Blocks(ctx, calls)
 
     @property
     def now(self) -> datetime:

@@ -15,9 +15,9 @@ from compiler.plan import Retry
 from compiler.regions import cache_of
 from compiler.signature import write
 from compiler.tracing.steps import Step, name_of
+from executor.blocks.durable.again import again_ms
 from executor.blocks.types.typed import call_function, raised_in
 from executor.errors import BlockError, StepFailed, StepTimeout
-from executor.kernel.core.decide_attempts import delay_ms
 from executor.kernel.core.events import StepOnLost
 from executor.kernel.handler.base import Access, Context, Stepped
 
@@ -79,10 +79,7 @@ class StepCall:
         raise error
 
     def again_ms(self, n: int, times: int, error: BaseException) -> int | None:
-        if times >= self._retry.max_attempts or not isinstance(error, BlockError) or not error.retryable:
-            return None
-        now_ms = self._ctx.clock()
-        return max(now_ms + delay_ms(self._retry, self._ctx.run_id, ((), n), times), error.retry_at_ms or 0)
+        return again_ms(self._ctx, self._retry, n, times, error)
 
 
 def _written(raised: BaseException) -> list[Any] | None:

@@ -8,7 +8,7 @@ from contextvars import ContextVar
 from typing import Any, Protocol
 
 from executor.errors import BlockError
-from executor.kernel.core.events import StepEffect, StepOnLost
+from executor.kernel.core.events import StepEffect, StepKind, StepOnLost
 
 
 class Work(Protocol):
@@ -33,7 +33,16 @@ class DurableCalls(Protocol):
     @property
     def seed(self) -> str: ...
 
-    def step(self, name: str, input: Any, work: Work, effect: StepEffect, on_lost: StepOnLost = "") -> Future[Any]: ...
+    def step(
+        self,
+        name: str,
+        input: Any,
+        work: Work,
+        effect: StepEffect,
+        on_lost: StepOnLost = "",
+        *,
+        kind: StepKind = "step",
+    ) -> Future[Any]: ...
 
     def wait(self, name: str, suspend: Callable[[], Awaitable[Any]]) -> Future[Any]: ...
 

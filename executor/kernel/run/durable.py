@@ -128,9 +128,16 @@ class Driver:
     # --- calls of the code, in the lane ---
 
     def step(
-        self, name: str, input: Any, work: Work, effect: StepEffect, on_lost: StepOnLost = ""
+        self,
+        name: str,
+        input: Any,
+        work: Work,
+        effect: StepEffect,
+        on_lost: StepOnLost = "",
+        *,
+        kind: StepKind = "step",
     ) -> asyncio.Future[Any]:
-        call = self._call("step", name, input, effect)
+        call = self._call(kind, name, input, effect)
         made = _Made(replace(call, on_lost=on_lost), self._lane.create_future(), work=work)
         return self._add(made)
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
+from typing import Any, Literal, overload
 
 import orjson
 
@@ -13,9 +14,13 @@ from executor.kernel.read.find import existing_run, find_run
 from executor.kernel.read.live_texts import Deltas
 from executor.kernel.read.watchers import Bell
 from executor.kernel.store.run_rows import EventFilter, Record
+from executor.kernel.store.statements import TERMINAL
 from executor.kernel.store.topics.store import Store
+from executor.live import Live, Reading, TextDelta
 from executor.service.parts import Parts
 from executor.service.views import RunEvent
+
+Batches = AsyncGenerator[list[Record], None]
 
 
 class Events:
@@ -25,8 +30,39 @@ class Events:
         self._pages = Pages(parts.store, parts.hub)
         self._poll = CommitPoll(parts.store, parts.hub)
 
-    async def follow(self, run: str, after: int = 0) -> AsyncIterator[list[Record]]:
-        """Yield the journal after seq `after`, in batches, then live; ends after run.finished."""
+    @overload
+    def follow(self, run: str, after: int = 0, *, text: Literal[False] = False) -> Batches: ...
+
+    @overload
+    def follow(self, run: str, after: int = 0, *, text: Literal[True]) -> AsyncGenerator[Live, None]: ...
+
+    def follow(self, run: str, after: int = 0, *, text: bool = False) -> AsyncGenerator[Any, None]:
+        """Yield the journal after seq `after`, in batches, then live; ends after run.finished. With `text` what a
+        program shows of it: text of models while it is written, calls of tools, and waits (`executor.live`)."""
+        return self._live(run, after) if text else self._batches(run, after)
+
+    async def _live(self, run: str, after: int) -> AsyncGenerator[Live, None]:
+        """Raises NotFound."""
+        row, bell, reading, sent = await find_run(self._store, run), Bell(), Reading(), after
+        cursor = self.cursor(run, after, bell)
+        deltas = None if row.status in TERMINAL else self.deltas(run, bell)
+        try:
+            while (records := await cursor.next_records()) is not None:
+                for record in [None, *records]:
+                    if record is not None:
+                        for live in reading.take(await _decoded(self._store, run, record)):
+                            yield live
+                        sent = record.seq
+                    for key, text in deltas.read(sent).items() if deltas is not None else ():
+                        yield TextDelta(run, key, text)
+                if not records:
+                    await cursor.wait()
+        finally:
+            cursor.close()
+            if deltas is not None:
+                deltas.close()
+
+    async def _batches(self, run: str, after: int) -> Batches:
         cursor = self.cursor(run, after)
         try:
             while (records := await cursor.next_records()) is not None:

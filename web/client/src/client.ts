@@ -4,6 +4,7 @@ import { ApiError, backoffMs, enc, freshKey, plainProblem, query, tokenOf, type 
 import { KEYED, type Operations } from '../../src/api/operations.js'
 import type { FileValue, Json, JsonObject, PublicWait, RunAccepted, RunDetail } from '../../src/api/schemas.js'
 import { eventOf, type RunEvent } from './events.js'
+import { Reading, type Live } from './live.js'
 import { framesOf } from './sse.js'
 
 export interface Options {
@@ -44,7 +45,7 @@ export interface Start {
 export interface Follow {
   /** The `seq` of the last event that is known. */
   after?: number
-  /** Also what models write, as it comes. */
+  /** Text of models while it is written, calls of tools, and waits, instead of the events. */
   text?: boolean
   signal?: AbortSignal
 }
@@ -187,9 +188,23 @@ export class Weft {
     }
   }
 
-  /** The events of a run behind `after`, then live, each once and in order, until it has ended. A lost connection is
-   * taken up again after the last event. Raises ApiError. */
-  async *follow(run: string, options: Follow = {}): AsyncGenerator<RunEvent, void, void> {
+  /** The events of a run behind `after`, then live, each once and in order, until it has ended; with `text` what a
+   * program shows of it instead. A lost connection is taken up again after the last event. Raises ApiError. */
+  follow(run: string, options: Follow & { text: true }): AsyncGenerator<Live, void, void>
+  follow(run: string, options?: Follow & { text?: false }): AsyncGenerator<RunEvent, void, void>
+  follow(run: string, options: Follow = {}): AsyncGenerator<RunEvent | Live, void, void> {
+    return options.text ? this.live(run, options) : this.events(run, options)
+  }
+
+  private async *live(run: string, options: Follow): AsyncGenerator<Live, void, void> {
+    const reading = new Reading()
+    for await (const event of this.events(run, options)) {
+      const shown = reading.take(event)
+      if (shown) yield shown
+    }
+  }
+
+  private async *events(run: string, options: Follow): AsyncGenerator<RunEvent, void, void> {
     let after = options.after ?? 0
     let left = this.patienceMs
     let tries = 0

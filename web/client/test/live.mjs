@@ -20,6 +20,25 @@ const asking = inOrder('asking', {
   ask: { type: 'approval', name: 'Ask', params: { title: 'Pay?', actions: ['approve', 'reject'] } },
 })
 
+const talk = inOrder('talk', {
+  ask: {
+    type: 'agent',
+    name: 'Ask',
+    params: {
+      model: 'dev:m',
+      prompt: 'Call double_it with n 4',
+      tools: [
+        {
+          name: 'double_it',
+          workflow: 'double',
+          approve: 'always',
+          arguments: { type: 'object', properties: { n: { type: 'integer' } }, required: ['n'] },
+        },
+      ],
+    },
+  },
+})
+
 async function all(events) {
   const found = []
   for await (const event of events) found.push(event)
@@ -60,6 +79,31 @@ test('a question, its answer and the events', async () => {
   )
   assert.equal(events.at(-1).type, 'run.finished')
   assert.deepEqual(await all(weft.follow(asked.id, { after: events.length })), [])
+})
+
+test('text, tools and waits while a run goes', async () => {
+  const { run } = await weft.start(talk)
+  const shown = []
+  for await (const event of weft.follow(run, { text: true })) {
+    shown.push(event)
+    if (event.type === 'wait') {
+      const { waits } = await weft.call('GET /api/waits', { query: { run } })
+      await weft.answer(waits.find((each) => each.id === event.wait).link, 'approve')
+    }
+  }
+  const text = shown.filter((each) => each.type === 'text').map((each) => each.text)
+  assert.equal(text.join(''), 'The tool answered: {"n":4}')
+  const rest = shown.filter((each) => each.type !== 'text')
+  assert.deepEqual(
+    rest.map((each) => [each.type, each.tool ?? each.title ?? each.status]),
+    [
+      ['wait', 'Call double_it?'],
+      ['tool_started', 'double_it'],
+      ['tool_finished', 'double_it'],
+      ['finished', 'succeeded'],
+    ],
+  )
+  assert.deepEqual([rest[1].arguments, rest[2].output.n, rest[2].error], [{ n: 4 }, 4, null])
 })
 
 test('refusals', async () => {

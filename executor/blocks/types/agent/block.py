@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final, cast
 
@@ -91,14 +91,17 @@ class AgentBlock:
 
 
 block = AgentBlock()
+Judge = Callable[[Reply, Mapping[str, Any]], Awaitable[Sequence[str]]]
 _Admitted = tuple[Tool, dict[str, Any]]  # the tool and its arguments
 
 
 class Talk:
-    """One run of an agent with these tools. `ctx` makes its steps and waits."""
+    """One run of an agent with these tools. `ctx` makes its steps and waits. `judge` returns the problems of an answer;
+    without it, those by the schema."""
 
-    def __init__(self, ctx: Context, tools: Mapping[str, Tool]) -> None:
+    def __init__(self, ctx: Context, tools: Mapping[str, Tool], judge: Judge | None = None) -> None:
         self._ctx = ctx
+        self._judge = judge or self._by_schema
         self._params = params = AgentParams({name: value for name, value in ctx.params.items() if name != "tools"})
         self._tools = tools
         self._messages = _messages(params)
@@ -109,7 +112,7 @@ class Talk:
         self._spent = Spent()
         self._calls: list[dict[str, Any]] = []
         self._used: Counter[str] = Counter()
-        self._between: str | None = None
+        self._between = ""
 
     async def run(self) -> Done:
         await self._recall()
@@ -125,9 +128,7 @@ class Talk:
                 continue
             if self._output is None:
                 return await self._done(reply.text, round)
-            problems = await asyncio.to_thread(
-                wrong, reply, self._output.schema, None, self._ctx.services.sandbox.matches
-            )
+            problems = await self._judge(reply, self._output.schema)
             if not problems:
                 return await self._done(reply.output, round)
             if repaired:
@@ -137,6 +138,9 @@ class Talk:
             self._messages += repair(reply, problems)
         message = f"there is no answer after {self._params.max_rounds} rounds"
         raise BlockError(message, code="limit_rounds", retryable=False, hint="raise max_rounds")
+
+    async def _by_schema(self, reply: Reply, schema: Mapping[str, Any]) -> Sequence[str]:
+        return await asyncio.to_thread(wrong, reply, schema, None, self._ctx.services.sandbox.matches)
 
     async def _done(self, content: Any, rounds: int) -> Done:
         output = {"content": content, "rounds": rounds, "tool_calls": self._calls, **self._spent.as_output()}
@@ -192,12 +196,13 @@ class Talk:
     async def _ask(self) -> Reply:
         tools = [tool.spec for tool in self._tools.values()]
         conversation = conversation_of(self._ctx, self._params, tuple(self._messages), self._output, tools)
-        self._between = "\n\n" if self._between is not None else ""
-        return await reply_to(self._ctx, self._params, conversation, self._emit)
+        reply = await reply_to(self._ctx, self._params, conversation, self._emit)
+        self._between = "\n\n" if reply.text else self._between
+        return reply
 
     def _emit(self, text: str) -> None:
         """Emit live text, with an empty line between the texts of two rounds."""
-        self._ctx.emit(f"{self._between or ''}{text}")
+        self._ctx.emit(f"{self._between}{text}")
         self._between = ""
 
     # --- tools ---
@@ -250,7 +255,7 @@ class Talk:
                 asked.append((at, self._ctx.wait(question(self._ctx, tool, arguments), name=f"approve {tool.name}")))
         except BaseException:
             for _, wait in asked:
-                wait.close()
+                wait.cancel() if isinstance(wait, asyncio.Future) else wait.close()
             raise
         answers = await asyncio.gather(*(wait for _, wait in asked), return_exceptions=True)
         for (at, _), answer in zip(asked, answers, strict=True):
@@ -296,7 +301,7 @@ class Talk:
                     return await call_remote(self._ctx, tool, arguments, call)
                 if tool.step is not None:
                     return await call_step(self._ctx, tool, tool.step, params, call)
-                return await call_block(self._ctx, tool, params, call)
+                return await call_block(self._ctx, tool.block, params, call)
 
         return self._ctx.step("tool", tool.name, arguments, work, effect=effect_of(tool, params))
 

@@ -26,6 +26,7 @@ from executor.blocks.http.binding import using
 from executor.blocks.sandbox.simple import Unsure, compile_simple
 from executor.blocks.types.agent.tools import PLACE, Tool, takes_arguments
 from executor.blocks.types.params import invalid
+from executor.blocks.types.typed import raised_in
 from executor.errors import BadRequest, BlockError
 from executor.kernel.core.decide_attempts import delay_ms
 from executor.kernel.core.events import StepEffect
@@ -124,23 +125,27 @@ def _field(field: Any, arguments: Mapping[str, Any], name: str, needed: bool) ->
 def effect_of(tool: Tool, params: Mapping[str, Any]) -> StepEffect:
     """Return the effect of the step that calls the tool. A call counts as a read if a repeat does no harm or the author
     allows it."""
-    if tool.given.on_lost == "retry":
+    if tool.given.on_lost == "retry" or (tool.step is not None and tool.step.policy.get("on_lost") == "retry"):
         return "read"
     if tool.remote is not None:
         return "read" if tool.remote.reads else "write"
     if tool.step is not None:
         return tool.step.effect
     assert tool.block is not None
-    spec = tool.block.spec
-    if spec.effect == "none":
+    return effect_with(tool.block, params)
+
+
+def effect_with(block: Block, params: Mapping[str, Any]) -> StepEffect:
+    """Return the effect of a step whose work is this block. A call counts as a read if a repeat does no harm."""
+    if block.spec.effect == "none":
         return "none"
-    if spec.category == "connector":  # it recognizes its lost requests by a checkpoint, which a tool does not have
-        return "write" if _writes(tool.block, params) else "read"
-    return "read" if may_repeat(spec, params) else "write"
+    if block.spec.category == "connector":  # it recognizes its lost requests by a checkpoint, which a step has not
+        return "write" if _writes(block, params) else "read"
+    return "read" if may_repeat(block.spec, params) else "write"
 
 
-class _ToolCall:
-    """The attempt of an agent as the block of a tool sees it: it has no steps, starts no runs, and sends no text."""
+class _Inside:
+    """The attempt as a block inside of a step sees it: it has no steps, starts no runs, and sends no text."""
 
     def __init__(self, own: Access, type: str, call: str) -> None:
         self._own = own
@@ -153,22 +158,21 @@ class _ToolCall:
     def emit(self, text: str) -> None: ...
 
     async def checkpoint(self, value: Any) -> None:
-        """Keep nothing: the checkpoint is the agent's, and its calls share it."""
+        """Keep nothing: the checkpoint is that of the attempt, and its steps share it."""
 
     def steps(self) -> Steps:
         raise BlockError("blocks of this type have no steps", code="steps_not_available", retryable=False)
 
     async def prepare_child(self, request: ChildRequest) -> NewRun:
-        raise invalid("a tool cannot start runs")
+        raise invalid("a block inside of a step cannot start runs")
 
 
-async def call_block(ctx: Context, tool: Tool, params: dict[str, Any], call: str) -> Any:
-    """Return the output of the block. `call` identifies the call of the agent. Raises BlockError."""
-    assert tool.block is not None
-    own = cast(Access, _ToolCall(ctx.own, tool.block.spec.type, call))
-    inner = replace(ctx, own=own, params=params, last_checkpoint=None, steps=None)
+async def call_block(ctx: Context, block: Block, params: dict[str, Any], call: str) -> Any:
+    """Return the output of the block. `call` identifies the call in the attempt. Raises BlockError."""
+    own = cast(Access, _Inside(ctx.own, block.spec.type, call))
+    inner = replace(ctx, own=own, params=params, last_checkpoint=None, steps=None, calls=None)
     with using(params):
-        outcome = await tool.block.run(inner)
+        outcome = await block.run(inner)
     assert isinstance(outcome, Done)
     return outcome.output
 
@@ -179,11 +183,14 @@ async def call_step(ctx: Context, tool: Tool, step: Step[Any, Any], params: dict
     for tries in count(1):
         try:
             async with asyncio.timeout(limit_s):
-                return await call_block(ctx, tool, params, call)
+                assert tool.block is not None
+                return await call_block(ctx, tool.block, params, call)
         except TimeoutError:
             error = BlockError(f"{step.name} took longer than {limit_s:g} s", code="timeout")
         except BlockError as raised:
             error = raised
+            if step.retry is not None and not step.retry.permits(raised_in(error)):
+                raise
         if tries >= retry.max_attempts or not error.retryable:
             raise error
         pause_ms = delay_ms(retry, f"{ctx.run_id}:{call}", ((), 0), tries)
@@ -193,9 +200,11 @@ async def call_step(ctx: Context, tool: Tool, step: Step[Any, Any], params: dict
 
 async def child_of(ctx: Context, tool: Tool, arguments: Mapping[str, Any]) -> Suspend:
     """Return the run of the workflow. Raises BlockError if there is no such workflow, or the input does not fit."""
-    child = await ctx.prepare_child(
-        ChildRequest(workflow=tool.given.workflow, version=tool.given.version, input=dict(arguments))
-    )
+    if tool.definition is not None:
+        request = ChildRequest(definition=tool.definition, input=dict(arguments))
+    else:
+        request = ChildRequest(workflow=tool.given.workflow, version=tool.given.version, input=dict(arguments))
+    child = await ctx.prepare_child(request)
     title = f"{tool.name}: run of {child.workflow}"
     return Suspend("child", request={"title": title, "run": child.id, "workflow": child.workflow}, child=child)
 

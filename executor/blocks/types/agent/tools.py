@@ -5,6 +5,7 @@ author allows it, a Python function, or those of an MCP server (`servers`).
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Any, Final
 
 from msgspec import Struct
@@ -145,8 +146,8 @@ class ToolParams(TypedParams):
 
 class Tool(Struct, frozen=True):
     """A tool. `given`: as the author lists it, and `block` the block of it. `step`: the Python function, if it is one
-    with `@weft.step`. `server`: the MCP server that has it, as `remote`; without `remote` it stands for all tools of
-    that server, or those that are listed."""
+    with `@weft.step`. `definition`: the document of the workflow, if it is not stored. `server`: the MCP server that
+    has it, as `remote`; without `remote` it stands for all tools of that server, or those that are listed."""
 
     name: str
     description: str
@@ -154,6 +155,7 @@ class Tool(Struct, frozen=True):
     given: ToolParams
     block: Block | None = None
     step: Step[Any, Any] | None = None
+    definition: Mapping[str, Any] | None = None
     server: ToolServer | None = None
     remote: ServerTool | None = None
 
@@ -240,7 +242,7 @@ def _tool(item: Any, registry: Registry | None, python: Python | None) -> Tool:
         raise invalid(f"mcp.tools of the tool {name} must be a list of names")
     server = None if given.mcp is None else tool_server(given.mcp)
     step = None if python is None else python.step_of(given.function or "")
-    return Tool(name, description, schema, given, block, step, server)
+    return Tool(name, description, schema, given, block, step, server=server)
 
 
 def _block(type: str | None, registry: Registry | None) -> Block | None:

@@ -8,7 +8,8 @@ import pytest
 
 from compiler.builder.errors import TraceError
 from compiler.compile import compile_document
-from compiler.tracing.calls import approve, continue_as_new, http, in_order, sleep
+from compiler.tracing.blocks import http
+from compiler.tracing.calls import approve, continue_as_new, in_order, sleep
 from compiler.tracing.ways import attempt, each, otherwise, when
 from compiler.tracing.workflow import FunctionWorkflow, call, workflow
 from executor.blocks.types.python import Python

@@ -1,0 +1,173 @@
+"""`weft.agent` in durable functions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import pytest
+
+import weft
+from executor.open.testing.crashes import crash_everywhere
+from executor.open.testing.engines import engine
+from executor.open.testing.outside import Outside
+from executor.open.testing.play import finish
+from server.scripted_model import ScriptedModel
+
+done: list[Any] = []
+
+
+@dataclass
+class Report:
+    title: str
+    sources: list[str]
+
+
+@weft.step(effect="read")
+async def search(query: str) -> list[str]:
+    """Search the archive."""
+    done.append(("search", query))
+    return [f"{query} 1", f"{query} 2"]
+
+
+@weft.step(approve=True)
+async def publish(text: str) -> str:
+    done.append(("publish", text))
+    return "published"
+
+
+@weft.durable
+async def lookup(query: str) -> str:
+    await weft.sleep(days=1)
+    return f"found {query}"
+
+
+@weft.durable
+async def research(topic: str) -> Report:
+    found = await weft.agent("dev:m", f"Write about {topic}", tools=[search, publish], output=Report)
+    done.append(type(found))
+    return found
+
+
+@weft.durable
+async def briefly(topic: str) -> str:
+    return await weft.agent("dev:m", topic, tools=[search, publish, lookup], max_rounds=3, memory="ada")
+
+
+@weft.durable
+async def grade(text: str) -> int:
+    kind = await weft.agent("dev:m", text, output=Literal["good", "bad"])
+    marks = await weft.agent("dev:m", text, output=list[int])
+    return sum(marks) if kind == "good" else 0
+
+
+@weft.durable
+async def both(topics: list[str]) -> list[str]:
+    return await weft.gather(topics, lambda topic: weft.agent("dev:m", topic, tools=[weft.tool(publish, name="post")]))
+
+
+@pytest.fixture(autouse=True)
+def _nothing_done() -> None:
+    done.clear()
+
+
+def call(name: str, **arguments: Any) -> dict[str, Any]:
+    return {"name": name, "arguments": arguments}
+
+
+REPORT = {"title": "Lanes", "sources": ["lanes 1"]}
+RESEARCHING = (
+    {"when": {"tool": ""}, "calls": [call("search", query="lanes")]},
+    {"when": {"tool": "search"}, "calls": [call("publish", text="Lanes"), call("search", query="more")]},
+    {"when": {"tool": "search", "round": 2}, "output": REPORT},
+)
+
+
+async def steps(opened: weft.Engine, run: str) -> list[tuple[str, str]]:
+    events = [one async for one in opened.stream(run) if one.type == "step.started"]
+    return [(one.data["kind"], one.data["name"]) for one in events]
+
+
+async def test_calls_are_steps_of_the_run_and_the_answer_has_its_type() -> None:
+    model = ScriptedModel(*RESEARCHING[:1], RESEARCHING[2], RESEARCHING[1])
+    async with engine(workflows=[research], models={"dev": model}) as opened:
+        run = (await opened.submit(research, topic="lanes")).run
+        view = await finish(opened, run, {"Call publish?": {"action": "approve", "fields": {"text": "Edited"}}})
+        assert (view.status, view.output) == ("succeeded", REPORT)
+        assert await steps(opened, run) == [
+            ("model", "dev:m"), ("tool", "search"), ("model", "dev:m"), ("wait", "approve publish"),
+            ("tool", "publish"), ("tool", "search"), ("model", "dev:m"),
+        ]  # fmt: skip
+        assert view.usage is not None and view.usage.total.calls == 3
+    assert done == [("search", "lanes"), ("publish", "Edited"), ("search", "more"), Report]
+    assert len(model.calls) == 3, "the entry after the approval asked nothing again"
+
+
+async def test_a_bad_answer_is_asked_for_again() -> None:
+    bad, good = {"title": "Lanes", "sources": "none"}, REPORT
+    model = ScriptedModel({"when": {"round": 0}, "output": bad}, {"output": good})
+    async with engine(workflows=[research], models={"dev": model}) as opened:
+        view = await finish(opened, (await opened.submit(research, topic="lanes")).run)
+        assert view.output == good
+    assert "/sources" in model.calls[1].messages[-1].text
+    async with engine(workflows=[research], models={"dev": ScriptedModel({"output": bad})}) as opened:
+        view = await finish(opened, (await opened.submit(research, topic="lanes")).run)
+    assert view.error is not None and view.error["code"] == "output_invalid"
+
+
+async def test_types_that_are_no_objects() -> None:
+    model = ScriptedModel(
+        {"when": {"last": "x"}, "output": {"answer": "good"}, "times": 1}, {"output": {"answer": [2, 3]}}
+    )
+    async with engine(workflows=[grade], models={"dev": model}) as opened:
+        view = await finish(opened, (await opened.submit(grade, text="x")).run)
+    assert (view.status, view.output) == ("succeeded", 5)
+
+
+async def test_a_durable_function_is_a_tool_and_memory_holds_between_runs() -> None:
+    model = ScriptedModel(
+        {"when": {"tool": "", "last": "lanes"}, "calls": [call("lookup", query="lanes")]}, {"text": "{{tool}}!"}
+    )
+    async with engine(workflows=[briefly], models={"dev": model}) as opened:
+        view = await finish(opened, (await opened.submit(briefly, topic="lanes")).run)
+        assert (view.status, view.output) == ("succeeded", "found lanes!")
+        await finish(opened, (await opened.submit(briefly, topic="more")).run)
+    assert [one.text for one in model.calls[-1].messages] == ["lanes", "found lanes!", "more"]
+
+
+async def test_agents_side_by_side_wait_for_their_own_approvals() -> None:
+    model = ScriptedModel(
+        {"when": {"tool": "", "last": "a"}, "calls": [call("post", text="A")]},
+        {"when": {"tool": "", "last": "b"}, "calls": [call("post", text="B")]},
+        {"text": "{{last}}: {{tool}}"},
+    )
+    async with engine(workflows=[both], models={"dev": model}) as opened:
+        run = (await opened.submit(both, topics=["a", "b"])).run
+        view = await finish(
+            opened, run, {"Call post?": lambda wait: "approve" if "A" in str(wait.request) else "reject"}
+        )
+    assert view.status == "succeeded", view.error
+    assert view.output == ["a: published", "b: Error: a person rejected this call."]
+    assert done == [("publish", "A")]
+
+
+@pytest.mark.proof
+@pytest.mark.timeout(300)
+async def test_a_crash_at_each_commit_loses_nothing(tmp_path: Path) -> None:
+    report = await crash_everywhere(
+        research,
+        {"topic": "lanes"},
+        models={"dev": ScriptedModel(RESEARCHING[0], RESEARCHING[2], RESEARCHING[1])},
+        answers={"Call publish?": "approve"},
+        outside=Outside(tmp_path),
+    )
+    assert (report.output, report.ok) == (REPORT, True)
+    assert report.crashes > 20, report
+
+
+async def test_a_model_that_fails_for_now_is_asked_again() -> None:
+    model = ScriptedModel({"error": {"status": 503}, "times": 2}, {"text": "Here."})
+    async with engine(workflows=[briefly], models={"dev": model}) as opened:
+        view = await finish(opened, (await opened.submit(briefly, topic="lanes")).run)
+    assert (view.output, len(model.calls)) == ("Here.", 3)
