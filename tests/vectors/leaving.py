@@ -28,6 +28,7 @@ class Leaving:
         self.state = State.new(self.plan)
         self.codec = Codec(self.plan)
         self.at_ms = began_ms
+        self.received_seq = 0
         self.events: list[dict[str, Any]] = []
 
     def play(self) -> None:
@@ -46,10 +47,18 @@ class Leaving:
         asked = f.WaitBeside(f.WaitStep(7, "write", "hash", lost=True), "attention")
         self._leaves(asked)
         self._ends(6)
-        self._leaves(asked)  # the question is open
+        self._leaves()  # the question is open
         self._ends(7)
         self._leaves(self._opens(9, "signal"), self._opens(10, "timer", 600))
         self._ends(10)
+        self._say(e.StepStarted(A, self.state.running[A], 11, "step", "step 11", "hash", "read"))
+        self._waits(self._opens(12, "approval"), self._opens(13, "signal"))  # while it runs
+        self._ends(12)
+        self.received_seq = len(self.events)
+        self._waits(drops=(13,))
+        self._say(e.StepFinished(A, self.state.running[A], 11))
+        self._leaves()  # it has received the answer
+        self._ends(9)
         self._fact(f.NodeDone(self.at_ms, A, self.state.running[A]))
 
     def _fact(self, fact: f.Fact) -> None:
@@ -62,7 +71,11 @@ class Leaving:
 
     def _leaves(self, *opens: f.WaitBeside, drops: tuple[int, ...] = (), due_s: int | None = None) -> None:
         due_ms = None if due_s is None else self.at_ms + due_s * 1000
-        self._fact(f.HandlerLeft(self.at_ms, A, self.state.running[A], opens, drops, due_ms))
+        attempt, received_seq = self.state.running[A], self.received_seq
+        self._fact(f.HandlerLeft(self.at_ms, A, attempt, opens, drops, due_ms, received_seq))
+
+    def _waits(self, *opens: f.WaitBeside, drops: tuple[int, ...] = ()) -> None:
+        self._fact(f.HandlerWaits(self.at_ms, A, self.state.running[A], opens, drops))
 
     def _ends(self, n: int) -> None:
         """The wait of step `n` ends."""

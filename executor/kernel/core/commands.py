@@ -60,11 +60,11 @@ def commands_of(plan: Plan, state: State, events: Iterable[e.Event]) -> list[Com
             continue
         match event:
             case e.RetryScheduled() if event.key in state.retries:
-                out.append(SetTimer(event.key, event.attempt + 1, event.due_ms))
+                out.append(SetTimer(event.key, state.retries[event.key][0], event.due_ms))
             case e.RetryHastened() if event.key in state.retries:
                 out.append(SetTimer(event.key, event.attempt, event.due_ms))
             case e.NodeLeft() if event.due_ms is not None and event.key in state.retries:
-                out.append(SetTimer(event.key, event.attempt + event.numbers, event.due_ms))
+                out.append(SetTimer(event.key, state.retries[event.key][0], event.due_ms))
             case e.WaitOpened() if event.due_ms is not None:
                 out.append(SetTimer(event.key, event.attempt, event.due_ms))
             case e.RunCancelling():

@@ -21,6 +21,7 @@ from executor.kernel.core import facts as f
 from executor.kernel.core.aborts import awaits_children, owes_root_cleanup
 from executor.kernel.core.decide_attempts import (
     CANCELLED,
+    change_waits,
     clean_up,
     close,
     close_waits,
@@ -105,6 +106,11 @@ def _record(turn: Turn, fact: f.Fact) -> bool:
             return timer_fired(turn, fact)
         case f.WaitAnswered() | f.WaitFailed() | f.WaitRetried():
             return wait_over(turn, fact)
+        case f.HandlerWaits():
+            runs = state.running.get(fact.key) == fact.attempt and state.phase not in (_CANCELLING, _FAILING)
+            if not runs or state.scopes[fact.key[0]].dead:  # it is stopped, or fails when it leaves
+                return False
+            change_waits(turn, fact)
         case f.RetryWanted():
             attempt, due_ms = state.retries.get(fact.key, (0, 0))
             if attempt != fact.attempt or due_ms <= turn.at_ms:

@@ -258,32 +258,30 @@ def _wait_started(key: NodeKey, attempt: int, step: f.WaitStep) -> e.StepStarted
 
 
 def left(turn: Turn, fact: f.HandlerLeft) -> None:
-    key, attempt, waits = fact.key, fact.attempt, turn.state.waits
+    key, attempt = fact.key, fact.attempt
+    change_waits(turn, fact)
     tries = turn.state.tries.get(key)
-    opens = [(number, wait) for number, wait in enumerate(fact.opens, attempt) if not _is_asked(turn, key, wait.step)]
-    for _, wait in opens:
-        if not wait.step.lost:
-            turn.emit(_wait_started(key, attempt, wait.step))
-    for number, wait in opens:
-        turn.emit(e.WaitOpened(key, number, wait.kind, wait.due_ms, wait.on_expire, wait.step.n, each=True))
-    for number, open in list(waits.get(key, {}).items()):
-        if open.step in fact.drops:
-            close(turn, key, number, "cancelled")
-    again = tries is not None and tries.news
-    if key in waits or again or fact.due_ms is not None:
-        turn.emit(e.NodeLeft(key, attempt, max(1, len(fact.opens)), again, fact.due_ms))
+    again = tries is not None and tries.news_seq > fact.received_seq
+    if key in turn.state.waits or again or fact.due_ms is not None:
+        turn.emit(e.NodeLeft(key, attempt, again, fact.due_ms))
     else:
         fail(turn, key, attempt, WAITS_FOR_NOTHING)
 
 
-def _is_asked(turn: Turn, key: NodeKey, step: f.WaitStep) -> bool:
-    """Returns True if a person is asked about the outcome of this step, or has answered since the attempt began."""
-    if not step.lost:
-        return False
-    is_open = any(wait.step == step.n for wait in turn.state.waits.get(key, {}).values())
-    tries = turn.state.tries.get(key)
-    known = None if tries is None else tries.by_n.get(step.n)
-    return is_open or known is None or not known.lost
+def change_waits(turn: Turn, fact: f.HandlerLeft | f.HandlerWaits) -> None:
+    """Open waits and close others. The first that opens when the attempt ends may have its number: while it runs, an
+    end with that number is one of its own steps."""
+    key, attempt = fact.key, fact.attempt
+    for wait in fact.opens:
+        if not wait.step.lost:
+            turn.emit(_wait_started(key, attempt, wait.step))
+    tries = turn.state.tries.get(key) or Tries()
+    runs = isinstance(fact, f.HandlerWaits) or tries.last_wait > attempt
+    for number, wait in enumerate(fact.opens, max(tries.last_wait, attempt) + 1 if runs else attempt):
+        turn.emit(e.WaitOpened(key, number, wait.kind, wait.due_ms, wait.on_expire, wait.step.n, each=True))
+    for number, open in list(turn.state.waits.get(key, {}).items()):
+        if open.step in fact.drops:
+            close(turn, key, number, "cancelled")
 
 
 def _is_each(turn: Turn, key: NodeKey) -> bool:

@@ -186,7 +186,7 @@ class WaitOpened(Struct, frozen=True, gc=False, tag="wait.opened", omit_defaults
     this attempt is gone, and a person has to decide what became of it. `step` is the number of the step that the end of
     the wait finishes; when no wait of the node is open any more, the handler is entered again. `beside`: the same
     attempt opened others before; the number of this one is the next after theirs, so no two waits of a node have the
-    same. `each`: its attempt still runs, and `node.left` follows: the handler is entered again when this wait ends,
+    same. `each`: its attempt still runs. It receives the end of this wait, or the handler is entered again for that,
     whatever else is open. `reason` of an attention: "code" if the code that is here does not fit the run; "" for a lost
     attempt."""
 
@@ -203,12 +203,11 @@ class WaitOpened(Struct, frozen=True, gc=False, tag="wait.opened", omit_defaults
 
 class NodeLeft(Struct, frozen=True, gc=False, tag="node.left", omit_defaults=True):
     """The attempt is over, and the node waits: its handler is entered again at the end of any of its open waits, or at
-    `due_ms`. `again`: at once, as one of them ended while it ran. `numbers`: how many numbers the attempt and the waits
-    that it opened have taken; the next attempt has the one after."""
+    `due_ms`. `again`: at once, as one of them ended and the attempt did not receive that. The next attempt has the
+    number after those of the attempt and of all waits so far."""
 
     key: NodeKey
     attempt: int
-    numbers: int = 1
     again: bool = False
     due_ms: int | None = None
 

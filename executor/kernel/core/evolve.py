@@ -170,7 +170,7 @@ def _node_started(plan: Plan, state: State, event: e.NodeStarted) -> None:
     if state.retries and key in state.retries:
         del state.retries[key]
         tries = state.tries[key]
-        tries.news = tries.paused = False
+        tries.news_seq, tries.paused = 0, False
     else:
         queue = state.ready[group + 1]
         if queue and queue[0][1] == key:

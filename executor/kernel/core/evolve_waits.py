@@ -8,7 +8,7 @@ from executor.kernel.core import events as e
 from executor.kernel.core.aborts import drained_one, owes_undo
 from executor.kernel.core.events import CODE, FORKED, LOST, STOPPED
 from executor.kernel.core.scopes import leave, set_status
-from executor.kernel.core.state import State, Status, Tries, Wait
+from executor.kernel.core.state import NEVER, State, Status, Tries, Wait
 
 
 def retry_scheduled(plan: Plan, state: State, event: e.RetryScheduled) -> None:
@@ -16,7 +16,7 @@ def retry_scheduled(plan: Plan, state: State, event: e.RetryScheduled) -> None:
     tries = state.tries_of(key)
     if key in state.running or not tries.each:  # else a person was asked about it, and other waits may be open
         leave(plan, state, key)
-    tries.last_wait = event.attempt if tries.each else 0
+    tries.last_wait = max(tries.last_wait, event.attempt) if tries.each else 0
     if event.error.code in (LOST, FORKED):
         tries.lost += 1
         tries.together += event.together
@@ -24,11 +24,10 @@ def retry_scheduled(plan: Plan, state: State, event: e.RetryScheduled) -> None:
         tries.entries += 1
     else:
         tries.try_again()
-    tries.arrive(state.seq)
     if event.deferred is not None:
         tries.deferred += 1
         tries.waited_ms += event.pause_ms
-    _add_retry(plan, state, key, event.attempt + 1, event.due_ms)
+    _add_retry(plan, state, key, max(tries.last_wait, event.attempt) + 1, event.due_ms)
     set_status(plan, state, key, Status.RETRYING)
 
 
@@ -45,8 +44,12 @@ def _add_retry(plan: Plan, state: State, key: NodeKey, attempt: int, due_ms: int
 
 def wait_opened(plan: Plan, state: State, event: e.WaitOpened) -> None:
     key = event.key
-    if event.each:  # `node.left` follows
+    if event.each:
         waits = state.waits.setdefault(key, {})
+        tries = state.tries_of(key)
+        tries.each = True
+        tries.entries += event.attempt > state.running[key]
+        tries.last_wait = max(tries.last_wait, event.attempt)
     elif event.beside:
         waits = state.waits[key]
         tries = state.tries[key]
@@ -56,8 +59,7 @@ def wait_opened(plan: Plan, state: State, event: e.WaitOpened) -> None:
         leave(plan, state, key)
         waits = state.waits.setdefault(key, {})  # others may be open, after `node.left`
         if (left := state.tries.get(key)) is not None and left.each:
-            left.last_wait = event.attempt
-            left.arrive(state.seq)
+            left.last_wait = max(left.last_wait, event.attempt)
     waits[event.attempt] = Wait(event.attempt, event.kind, event.due_ms, event.on_expire, event.step, event.reason)
     if event.due_ms is not None:
         state.dues.add_wait(state, key, event.attempt, event.due_ms)
@@ -69,10 +71,9 @@ def node_left(plan: Plan, state: State, event: e.NodeLeft) -> None:
     key = event.key
     leave(plan, state, key)
     tries = state.tries_of(key)
-    tries.left_seq = state.seq
-    tries.entries += event.numbers
-    tries.last_wait = event.attempt + event.numbers - 1
-    tries.arrive(state.seq)
+    tries.each, tries.left_seq = True, state.seq
+    tries.entries += 1
+    tries.last_wait = max(tries.last_wait, event.attempt)
     due_ms = 0 if event.again else event.due_ms
     if due_ms is None:
         set_status(plan, state, key, Status.WAITING)
@@ -114,9 +115,7 @@ def step_finished(plan: Plan, state: State, event: e.StepFinished) -> None:
         return
     if tries.each:
         if _is_by_wait(state, event):
-            if event.key in state.running:
-                tries.by_n[event.n].arrives_seq = -1
-            _enter(plan, state, event.key, tries)
+            _enter(plan, state, event.key, tries, state.seq)
         return
     # Finished by a wait that is over. After the last open one the handler is entered again, as soon as it may start.
     if event.key not in state.running and event.key not in state.waits:
@@ -130,7 +129,7 @@ def step_lost(plan: Plan, state: State, event: e.StepLost) -> None:
     tries = state.tries[event.key]
     tries.lose(event.n, event.again)
     if tries.each and event.again and _is_by_wait(state, event):
-        _enter(plan, state, event.key, tries)
+        _enter(plan, state, event.key, tries, NEVER)  # the attempt that runs has it as lost
 
 
 def _is_by_wait(state: State, event: e.StepFinished | e.StepLost) -> bool:
@@ -138,11 +137,11 @@ def _is_by_wait(state: State, event: e.StepFinished | e.StepLost) -> bool:
     return state.running.get(event.key) != event.attempt
 
 
-def _enter(plan: Plan, state: State, key: NodeKey, tries: Tries) -> None:
-    """Enter the handler again, as soon as it may start; one that runs, when it has left. Not while the node itself
-    waits, such as for what became of a lost attempt."""
+def _enter(plan: Plan, state: State, key: NodeKey, tries: Tries, seq: int) -> None:
+    """Enter the handler again, as soon as it may start; one that runs, when it has left and has not received `seq`. Not
+    while the node itself waits, such as for what became of a lost attempt."""
     if key in state.running:
-        tries.news = True
+        tries.news_seq = max(tries.news_seq, seq)
     elif not any(wait.step is None for wait in state.waits.get(key, {}).values()):
         attempt, _ = state.retries.get(key, (0, 0))
         if not attempt or tries.paused:

@@ -93,14 +93,22 @@ class NodeSuspended(_OfAttempt, frozen=True):
     beside: tuple[WaitBeside, ...] = ()
 
 
+class HandlerWaits(_OfAttempt, frozen=True):
+    """A handler that runs opens waits, and receives their ends. The waits of the steps `drops` are not needed any more;
+    all others stay open."""
+
+    opens: tuple[WaitBeside, ...] = ()
+    drops: tuple[int, ...] = ()
+
+
 class HandlerLeft(_OfAttempt, frozen=True):
-    """A handler waits, and is entered again when any of its waits ends, or at `due_ms`. `opens` are new waits, with the
-    numbers `attempt`, `attempt + 1` and so on; a question about a lost step that was asked or answered before is left
-    out. The waits of the steps `drops` are not needed any more; all others stay open."""
+    """A handler waits, and is entered again when any of its waits ends, or at `due_ms`. `opens` and `drops`: as of
+    HandlerWaits. `received_seq`: the last end of a wait that it has received, since it was entered."""
 
     opens: tuple[WaitBeside, ...] = ()
     drops: tuple[int, ...] = ()
     due_ms: int | None = None
+    received_seq: int = 0
 
 
 class RegionSizeKnown(_OfAttempt, frozen=True):
@@ -189,6 +197,7 @@ Fact = (
     | NodePassed
     | NodeErred
     | NodeSuspended
+    | HandlerWaits
     | HandlerLeft
     | RegionSizeKnown
     | LoopTested

@@ -123,8 +123,8 @@ def _belongs(events: Sequence[e.Event], seq: int) -> bool:
         return True  # a node failed, and a container around it caught that
     if isinstance(following, e.WaitOpened) and following.beside:
         return True
-    if isinstance(last, e.WaitOpened) and last.each:
-        return True  # its attempt has not left yet
+    if isinstance(last, e.WaitOpened) and last.each and isinstance(following, e.WaitOpened | e.NodeLeft):
+        return following.key == last.key
     if isinstance(last, e.WaitClosed):
         # A wait that is not needed any more closes before its node leaves or ends.
         return last.outcome != "cancelled" or getattr(following, "key", None) == last.key

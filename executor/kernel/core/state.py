@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from heapq import heapify, heappop, heappush
 from types import GenericAlias
-from typing import Any, get_args, get_origin, get_type_hints
+from typing import Any, Final, get_args, get_origin, get_type_hints
 
 from msgspec import Struct
 
@@ -102,11 +102,12 @@ def _compact(heap: list[Due], is_open: Callable[[Due], bool]) -> None:
     heapify(heap)
 
 
+NEVER: Final = 1 << 62  # as the number of an event that an attempt cannot receive
+
+
 class Step(Struct, array_like=True):
     """`lost`: nothing is known of its end, and it must not be done again unasked. Seq: number of the event; 0: not
-    yet. `arrives_seq`: of the event after which handlers know its end, if that is not its own: a wait ended while an
-    attempt ran, which could not see it. -1: that attempt still runs. `times`: how often it has failed; with `due_ms` it
-    is not under way, and begins again then."""
+    yet. `times`: how often it has failed; with `due_ms` it is not under way, and begins again then."""
 
     kind: StepKind
     name: str
@@ -116,7 +117,6 @@ class Step(Struct, array_like=True):
     finished_seq: int = 0
     failed: bool = False
     lost: bool = False
-    arrives_seq: int = 0
     on_lost: StepOnLost = ""
     times: int = 0
     due_ms: int | None = None
@@ -135,7 +135,7 @@ class Tries(Struct, array_like=True):
     failed ones. `last_wait` is the last number of the waits that are open side by side, or 0; with `each`, the last
     number that was taken.
 
-    `each`: the handler is entered again at the end of each wait (`node.left`), and may run while others are open."""
+    `each`: the handler receives the end of each wait while it runs, or is entered again for it (`node.left`)."""
 
     by_n: dict[int, Step] = {}
     last_wait: int = 0
@@ -144,14 +144,11 @@ class Tries(Struct, array_like=True):
     together: int = 0  # those of them that were lost with other runs
     deferred: int = 0  # they had to wait
     waited_ms: int = 0  # for that
+    each: bool = False
     left_seq: int = 0  # of the last `node.left`
-    news: bool = False  # a wait has ended since the handler was entered
+    news_seq: int = 0  # of the last end of a wait since the handler was entered, or NEVER
     paused: bool = False  # the next attempt has a time that the handler chose: the end of a wait comes before it
     taken_seq: int = 0  # of `cleanup.opened`: the steps that began before it are those of the node that this one undoes
-
-    @property
-    def each(self) -> bool:
-        return self.left_seq > 0
 
     @property
     def uncounted(self) -> int:
@@ -186,27 +183,19 @@ class Tries(Struct, array_like=True):
             if step.due_ms is not None:
                 step.due_ms = min(step.due_ms, due_ms)
 
-    def arrive(self, seq: int) -> None:
-        """Let the next attempt know the waits that ended during this one, which is over by event `seq`."""
-        if self.news:
-            for step in self.by_n.values():
-                if step.arrives_seq < 0:
-                    step.arrives_seq = seq
-
     def taken_over(self, seq: int) -> Tries:
         """Return what the node that undoes this one knows of it, from event `seq` on."""
-        self.arrive(seq)
         return Tries({n: step for n, step in self.by_n.items() if step.finished_seq or step.lost}, taken_seq=seq)
 
     def try_again(self) -> None:
         """Let failed steps be done again after which no step began: a handler that continued after a failure depends on
-        it. So does one that knew it when it left; and the end of a wait that this attempt did not know stays."""
+        it. So does one that left since. With `each` the ends of waits stay: the attempt may not have received them."""
         since = max((step.started_seq for step in self.by_n.values()), default=0)
-        since = max(since, self.left_seq - 1)
+        since = max(since, self.left_seq)
         self.by_n = {
             n: step
             for n, step in self.by_n.items()
-            if not step.failed or step.arrives_seq < 0 or max(step.arrives_seq, step.finished_seq) <= since
+            if not step.failed or step.finished_seq <= since or (self.each and step.kind == "wait")
         }
 
 

@@ -186,6 +186,6 @@ class _Reader:
                 outcome.steps[event.n] = began, record.seq, event.error is not None
             case e.NodeFailed() if event.error.code in _STEPS_USELESS:
                 outcome.steps = {}
-            case e.NodeLeft():  # the order of their ends is not that in which the handler knew them
+            case e.NodeLeft() | e.WaitOpened(each=True):  # it depends on answers, which belong to the run
                 self._left.add(key)
                 outcome.steps = {}

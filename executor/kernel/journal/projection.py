@@ -267,10 +267,10 @@ class NodeState(Struct, gc=False):
     scopes       of the start of a container: how many iterations or branches, known so far
     lost         attempts that ended with their process
     child        the last run that it started
-    each         its handler has left (`node.left`): it is entered at the end of each wait, and may run while others are
-                 open
-    under_way    after that, whether an attempt runs
-    whole        after that, the number of an open wait of the node itself, such as for what became of an attempt
+    each         its handler receives the end of each wait, or is entered again for it (`node.left`), and may run while
+                 others are open
+    under_way    then, whether an attempt runs
+    whole        then, the number of an open wait of the node itself, such as for what became of an attempt
     asked        its open waits of kind attention
     """
 
@@ -311,6 +311,8 @@ class NodeState(Struct, gc=False):
             return
         if self.container and type == "node.skipped" and self.decided_seq is not None:
             return  # its start failed, so its end is never reached
+        if type == "wait.opened" and data.get("each") and not self.each:
+            self.each = self.under_way = True
         if self.each or type == "node.left":
             self.status = self._apply_to_left(entry, means.status)
         else:
@@ -385,7 +387,7 @@ class NodeState(Struct, gc=False):
             case "node.left":
                 self.each, self.under_way, self.loss_counted = True, False, False
                 return "needs_attention" if self.asked else status
-            case "wait.closed" if not own and self.under_way:
+            case "wait.opened" | "wait.closed" if not own and self.under_way:
                 return "running"
             case "wait.closed" if not own and data["outcome"] == "cancelled":
                 return self.status if data.get("left") else status
@@ -412,7 +414,7 @@ class NodeState(Struct, gc=False):
         # A container's end has no attempts of its own when it leaves: it belongs to the last one.
         number = entry.attempt or max(self.attempts, default=0)
         if entry.data.get("each"):
-            return  # `node.left` follows, and ends it
+            return  # it still runs
         if entry.type in _OF_WAITS:  # of several waits the first alone has the number of its attempt
             number = min(number, max(self.attempts, default=number))
         attempt = self.attempts.get(number)

@@ -21,8 +21,9 @@ from msgspec.structs import replace
 from compiler.keys import NodeKey
 from compiler.plan import Cache
 from executor.errors import BlockError
+from executor.kernel.core.facts import WaitStep
 from executor.kernel.core.state import Step
-from executor.kernel.handler.base import ChildRequest, Over
+from executor.kernel.handler.base import ChildRequest, Over, Suspend
 from executor.kernel.handler.needs import Connections, Services
 from executor.kernel.journal.codec import Codec
 from executor.kernel.journal.reader import Records
@@ -42,6 +43,7 @@ from executor.kernel.run.step_work import StepJournal, StepWork
 from executor.kernel.run.steps import AttemptSteps
 from executor.kernel.run.time_limit import TimeLimit
 from executor.kernel.run.undo import BothEnds, Cancelled, UndoDriver
+from executor.kernel.run.wait_ends import WaitEnds
 from executor.kernel.store.patience import with_retries
 from executor.kernel.store.run_rows import NewRun
 from executor.kernel.values.payload import Bound
@@ -102,7 +104,7 @@ class Attempt:
 
     __slots__ = (
         "_aids", "_arrivals", "cancelled", "drains", "ended", "grace", "host", "key", "key_text", "node", "number",
-        "place", "seq", "started_as", "task",
+        "place", "seq", "started_as", "task", "wait_ends",
     )  # fmt: skip
 
     def __init__(self, host: Host, key: NodeKey, number: int, seq: int, arrivals: Arrivals) -> None:
@@ -117,6 +119,7 @@ class Attempt:
         self.grace: asyncio.TimerHandle | None = None
         self.place: Waiting | None = None
         self.ended = False
+        self.wait_ends = WaitEnds()
         self._arrivals = arrivals
         self._aids: _Aids | None = None
 
@@ -261,18 +264,23 @@ class Attempt:
         tries = self.host.run.state.tries.get(self.started_as)
         return {} if tries is None else {n: copy(step) for n, step in tries.by_n.items()}
 
+    def _open(self, waits: Sequence[tuple[Suspend, WaitStep]], drops: tuple[int, ...]) -> None:
+        self._arrivals.put(self.host.border.waits(self.key, self.number, waits, drops))
+
     def _journal(self) -> StepJournal:
         host = self.host
         flush = self._arrivals.changed.set
-        return StepJournal(host.parts.store, host.run.id, self.keep, self._keep_quietly, flush, self.begun, host.loop)
+        return StepJournal(
+            host.parts.store, host.run.id, self.keep, self._keep_quietly, flush, self._open, self.begun, host.loop
+        )
 
     async def durable_calls(self) -> Driver:
         host, known, key = self.host, self._entered_with(), self.started_as
         store, run, state = host.parts.store, host.run.id, host.run.state
-        waits = state.waits.get(key, {}).values()
-        # For this attempt a wait that ended since it began is open.
-        unseen = {n for n, step in known.items() if step.arrives_seq < 0}
-        is_open = frozenset({wait.step for wait in waits if wait.step is not None} | unseen)
+        waits = {wait.step for wait in state.waits.get(key, {}).values() if wait.step is not None}
+        for end in self.wait_ends.ends:  # it receives them later
+            known[end.n].finished_seq, known[end.n].failed = 0, False
+            waits.add(end.n)
         await self.begun()
         first = await host.ask(lambda: first_of(store, run), "reading the start of")
         upto = max((step.finished_seq for step in known.values()), default=0)
@@ -281,13 +289,18 @@ class Attempt:
         if taken_seq:
             recorded = BothEnds(taken_seq, Recorded(store, run, self.steps_key, taken_seq), recorded)
         seed = f"{first.run}:{self.steps_key}"
-        entry = Entry(self.node.name, self.number, seed, first.at_ms, known, is_open, recorded, lambda: self.drains)
+        given = known, frozenset(waits), recorded, lambda: self.drains
+        entry = Entry(self.node.name, self.number, seed, first.at_ms, *given)
         journal = self._journal()
         work = StepWork(self.number, journal, host.border, host.parts.clock.now_ms)
-        if not taken_seq:
-            return Driver(entry, journal, work, host.parts.clock, host.parts.timers)
-        cancelled = Cancelled(taken_seq, await host.ask(lambda: time_of(store, run, taken_seq), "reading the end of"))
-        return UndoDriver(entry, journal, work, host.parts.clock, host.parts.timers, cancelled)
+        if taken_seq:
+            cancelled_ms = await host.ask(lambda: time_of(store, run, taken_seq), "reading the end of")
+            cancelled = Cancelled(taken_seq, cancelled_ms)
+            driver: Driver = UndoDriver(entry, journal, work, host.parts.clock, host.parts.timers, cancelled)
+        else:
+            driver = Driver(entry, journal, work, host.parts.clock, host.parts.timers)
+        self.wait_ends.listen(driver.wait_ended)
+        return driver
 
     async def prepare_child(self, request: ChildRequest) -> NewRun:
         """Secrets do not go on into another run's input: it reads them by name itself."""

@@ -26,6 +26,7 @@ from executor.kernel.run.launch import Launcher
 from executor.kernel.run.meters import now_s, outcome_of
 from executor.kernel.run.parts import Parts
 from executor.kernel.run.results import Arrivals, Payload, Result
+from executor.kernel.run.wait_ends import WaitEnd
 
 T = TypeVar("T")
 
@@ -50,6 +51,12 @@ class Attempts:
         """Return the keys of nodes with an attempt that has not ended, or whose end is not decided yet."""
         ended = {key for result in self.arrivals.results if (key := getattr(result.fact, "key", None)) is not None}
         return ended | self._by_key.keys()
+
+    def wait_ended(self, key: NodeKey, number: int, n: int, seq: int) -> WaitEnd | None:
+        """Give the attempt of `key` the end of the wait `number`, whose step `n` was finished by event `seq`. Returns
+        None if none is under way."""
+        attempt = self._by_key.get(key)
+        return None if attempt is None or attempt.number == number else attempt.wait_ends.add(n, seq)
 
     def limits_in_use(self) -> set[str]:
         return {attempt.place.ask.key for attempt in self._by_key.values() if attempt.place is not None}

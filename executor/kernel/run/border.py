@@ -19,7 +19,7 @@ from executor.kernel.process.tracebacks import shortened
 from executor.kernel.run.attempt_log import unicode
 from executor.kernel.run.loaded import LoadedRun
 from executor.kernel.run.parts import Parts
-from executor.kernel.run.results import Payload, Result, assigned, run_error
+from executor.kernel.run.results import AtEach, Payload, Result, assigned, run_error
 from executor.kernel.values.payload import check, encode
 from executor.kernel.values.schema import check_output
 from executor.kernel.values.seal import seal
@@ -84,28 +84,35 @@ class Border:
         beside = _beside(others)
         at_ms = self._clock.now_ms()
         fact = f.NodeSuspended(at_ms, key, attempt, first.kind, first.due_ms, first.on_expire, step, beside)
-        return Result(fact, self._asked(attempt, waits))
+        return Result(fact, self._asked(waits))
+
+    def waits(
+        self, key: NodeKey, attempt: int, waits: Sequence[tuple[Suspend, f.WaitStep]], drops: tuple[int, ...]
+    ) -> Result:
+        """Return the result of a handler that runs and opens waits. Raises BlockError if a request is not JSON."""
+        fact = f.HandlerWaits(self._clock.now_ms(), key, attempt, _beside(waits), drops)
+        return Result(fact, self._asked(waits))
 
     def left(
         self,
         key: NodeKey,
         attempt: int,
         waits: Sequence[tuple[Suspend, f.WaitStep]],
-        drops: tuple[int, ...],
-        due_ms: int | None,
+        again: AtEach,
     ) -> Result:
         """Return the result of a handler that is entered again at the end of each wait. Raises BlockError if a request
         is not JSON."""
-        fact = f.HandlerLeft(self._clock.now_ms(), key, attempt, _beside(waits), drops, due_ms)
-        return Result(fact, self._asked(attempt, waits))
+        at_ms, opens = self._clock.now_ms(), _beside(waits)
+        fact = f.HandlerLeft(at_ms, key, attempt, opens, again.drops, again.due_ms, again.received_seq)
+        return Result(fact, self._asked(waits))
 
     def lacks(self, key: NodeKey, attempt: int, question: Suspend) -> Result:
         """Return the result of a handler whose code does not fit the run."""
         fact = f.AttemptLost(self._clock.now_ms(), key, attempt, reason="code")
-        return Result(fact, self._asked(attempt, [(question, None)]))
+        return Result(fact, self._asked([(question, None)]))
 
-    def _asked(self, attempt: int, waits: Sequence[tuple[Suspend, f.WaitStep | None]]) -> Payload:
-        suspends = {number: self._without_secrets(each) for number, (each, _) in enumerate(waits, attempt)}
+    def _asked(self, waits: Sequence[tuple[Suspend, f.WaitStep | None]]) -> Payload:
+        suspends = {None if step is None else step.n: self._without_secrets(each) for each, step in waits}
         for suspend in suspends.values():
             _check_json(suspend)
         return Payload(suspends=suspends)

@@ -39,10 +39,12 @@ from executor.kernel.process.timers import Timers
 from executor.kernel.run.attention import step_question
 from executor.kernel.run.call_site import site_of
 from executor.kernel.run.lane import Lane
-from executor.kernel.run.mismatch import Expected, Mismatch, arrival_of, changed, has_arrived
+from executor.kernel.run.mismatch import Arrival, Expected, Mismatch, changed
 from executor.kernel.run.recorded import RecordedEnds
+from executor.kernel.run.results import AtEach
 from executor.kernel.run.step_work import CANCELLED, NO_KEY, Call, Ended, StepJournal, StepWork
-from executor.kernel.run.steps import ANY_INPUT, AtEach, Left
+from executor.kernel.run.steps import ANY_INPUT, Left
+from executor.kernel.run.wait_ends import WaitEnd
 
 log = logging.getLogger("weft.durable")
 
@@ -115,9 +117,12 @@ class Driver:
         self._made: dict[int, _Made] = {}  # not delivered yet
         self._expected = Expected(entry.known)
         self._new: list[int] = []  # not begun yet
-        self._arrivals: list[tuple[int, int, int]] = []  # heap of (seq, seq of the end, n)
+        self._arrivals: list[Arrival] = []  # heap
         self._live = count(LIVE)
-        self._ended: dict[int, Ended] = {}  # in this entry, not delivered yet
+        self._ended: dict[int, Ended | WaitEnd] = {}  # in this entry, not delivered yet
+        self._received_seq = max((step.finished_seq for step in entry.known.values()), default=0)
+        self._open = set(entry.open)  # steps with open waits
+        self._asked: list[int] = []  # calls that are to have waits
         self._due: list[tuple[int, int]] = []  # heap of (due_ms, n): timers that have begun in this entry
         self._tasks: set[asyncio.Task[None]] = set()
         self._wake = asyncio.Event()
@@ -188,8 +193,8 @@ class Driver:
         n = made.call.n
         self._made[n] = made
         known = self._entry.known.get(n)
-        if known is not None and has_arrived(known):
-            heapq.heappush(self._arrivals, arrival_of(n, known))
+        if known is not None and known.finished_seq:
+            heapq.heappush(self._arrivals, (known.finished_seq, n))
         else:
             self._new.append(n)
         made.future.add_done_callback(partial(self._dropped, made))
@@ -218,14 +223,7 @@ class Driver:
             task = self._lane.create_task(coroutine)
             await self._idle()
             while not task.done():
-                if not self._cancel(task):
-                    self._expected.deliver(self._arrivals[0] if self._arrivals else None, self._n)
-                    if self._arrivals:
-                        _, seq, n = heapq.heappop(self._arrivals)
-                        await self._deliver(seq, n)
-                    else:
-                        self._begin()
-                        await (self._next() if self._tasks or self._is_short() else self._leave())
+                await self._turn(task)
                 await self._idle()
             self._expected.end(self._n)
             await self._finish_steps()
@@ -237,6 +235,33 @@ class Driver:
             raise
         finally:
             await self._end()
+
+    async def _turn(self, main: asyncio.Task[Any]) -> None:
+        """Deliver what comes next; if nothing has come, begin what the code has called, and wait."""
+        end = self._ended.get(self._arrivals[0][1]) if self._arrivals else None
+        if isinstance(end, WaitEnd) and not end.stored:
+            if end.stored is None:
+                await self._woken()
+            else:
+                del self._ended[heapq.heappop(self._arrivals)[1]]
+            return
+        if self._cancel(main):
+            return
+        self._expected.deliver(self._arrivals[0] if self._arrivals else None, self._n)
+        if self._arrivals:
+            await self._deliver(*heapq.heappop(self._arrivals))
+            return
+        self._begin()
+        if not self._is_busy():
+            await self._leave()
+            return
+        await self._change_waits()
+        if self._is_busy() and not self._arrivals:
+            await self._next()
+
+    def _is_busy(self) -> bool:
+        """Returns True if steps are under way, or soon are."""
+        return bool(self._tasks) or self._is_short()
 
     def _result(self, main: asyncio.Task[Any]) -> Any:
         return main.result()
@@ -277,8 +302,13 @@ class Driver:
             raise self._failed
 
     async def _deliver(self, seq: int, n: int) -> None:
-        made = self._made.pop(n)
-        ended = self._ended.pop(n, None) or await self._entry.recorded.at(seq)
+        made, ended = self._made.pop(n), self._ended.pop(n, None)
+        self._open.discard(n)
+        if ended is None:
+            ended = await self._entry.recorded.at(seq)
+        elif isinstance(ended, WaitEnd):
+            self._received_seq = ended.seq
+            ended = await self._entry.recorded.since(ended.seq)
         self.now_ms = max(self.now_ms, ended.at_ms)
         if made.future.done():
             return
@@ -309,10 +339,17 @@ class Driver:
             elif known is not None and known.lost:
                 made.suspend = partial(_question, step_question(self._entry.block, n, made.call.name))
                 made.work = None
+                self._ask(n)
             elif made.work is not None:
                 self._start(made, self._do(made, made.work))
-            elif made.due_ms is not None and n not in self._entry.open:
+            elif made.suspend is not None:
+                self._ask(n)
+            elif made.due_ms is not None and n not in self._open:
                 heapq.heappush(self._due, (made.due_ms, n))
+
+    def _ask(self, n: int) -> None:
+        if n not in self._open:
+            self._asked.append(n)
 
     def _start(self, made: _Made, doing: Coroutine[Any, Any, None]) -> None:
         made.task = self._loop.create_task(doing, context=self._context.copy())
@@ -365,10 +402,15 @@ class Driver:
         self._tasks.discard(task)
         self._wake.set()
 
-    def _arrived(self, n: int, ended: Ended) -> None:
+    def _arrived(self, n: int, ended: Ended | WaitEnd) -> None:
         """Its event is handed over: of those that are not in the journal yet, the order is that of these calls."""
         self._ended[n] = ended
-        heapq.heappush(self._arrivals, (next(self._live), 0, n))
+        heapq.heappush(self._arrivals, (next(self._live), n))
+
+    def wait_ended(self, end: WaitEnd) -> None:
+        end.changed = self._wake.set
+        self._arrived(end.n, end)
+        self._wake.set()
 
     async def _next(self) -> None:
         """Wait for the end of a step, or of a timer or pause."""
@@ -382,18 +424,19 @@ class Driver:
                 self._start(made, self._do(made, made.work))
             return
         number = None if due_ms is None else self._timers.set(due_ms, self._wake.set)
-        self._journal.flush()
-        self._wake.clear()
         rests = not self._tasks
         self._timers.resting += rests
         try:
-            await self._wake.wait()
+            await self._woken()
         finally:
             self._timers.resting -= rests
             if number is not None:
                 self._timers.cancel(number)
-        if self._failed is not None:
-            raise self._failed
+
+    async def _woken(self) -> None:
+        self._journal.flush()
+        self._wake.clear()
+        await self._wake.wait()
 
     def _next_timer(self) -> tuple[int | None, int]:
         """Return when the next timer or pause of this entry is due, and its number."""
@@ -428,36 +471,48 @@ class Driver:
             self._journal.flush()
             await asyncio.wait(self._tasks, return_when=asyncio.FIRST_COMPLETED)
 
+    async def _change_waits(self) -> None:
+        """While steps run, open the waits that are new, and close those that are not needed any more. Timers are kept
+        in memory."""
+        waits, drops = await self._waits(self._asked)
+        if waits or drops:
+            self._journal.open(waits, drops)
+            self._open = self._open.difference(drops).union(step.n for _, step in waits)
+            self._asked = [n for n in self._asked if n not in self._open]
+
     async def _leave(self) -> None:
         """Raises Leaving, unless the request of a wait cannot be made: then that has arrived."""
-        is_open = {n for n in self._entry.open if (made := self._made.get(n)) is not None and not made.future.done()}
-        drops = tuple(sorted(self._entry.open - is_open))
+        timers = [n for _, n in self._due if n in self._made and self._made[n].due_ms is not None]
+        waits, drops = await self._waits(self._asked + timers)
+        if self._arrivals:
+            return
+        until_ms = self._pause_ms()
+        if not (waits or len(self._open) > len(drops)) and until_ms is None:
+            message = "the durable function waits for something that cannot come: nothing is under way"
+            hint = "It awaits a future, a lock or a queue of asyncio that none of its own tasks serves."
+            raise BlockError(message, code="durable_stuck", retryable=False, hint=hint)
+        self.left = Left(tuple(waits), AtEach(drops, until_ms, self._received_seq))
+        raise Leaving
+
+    async def _waits(self, asked: list[int]) -> tuple[list[tuple[Suspend, WaitStep]], tuple[int, ...]]:
+        """Return the waits to open for these calls, and the steps whose waits are not needed any more."""
+        drops = tuple(sorted(n for n in self._open if n not in self._made or self._made[n].future.done()))
         waits: list[tuple[Suspend, WaitStep]] = []
-        for n, made in sorted(self._made.items()):
-            known = self._entry.known.get(n)
-            if n in self._entry.open or made.future.done() or made.work is not None:
+        for n in sorted(asked):
+            made = self._made.get(n)
+            if made is None or made.future.done():
                 continue
-            if known is not None and not known.lost:
-                continue
-            if self._is_held(n):
-                continue
-            if len(is_open) + len(waits) == WAITS_MAX:
+            if len(self._open) - len(drops) + len(waits) == WAITS_MAX:
                 break
             try:
                 suspend = await self._suspend(made)
             except BlockError as error:
+                self._asked.remove(n)
                 await self._work.begin(made.call)
                 self._arrived(n, await self._work.fail(made.call, error))
-                return
-            lost = known is not None
-            waits.append((suspend, made.call.wait_step(lost)))
-        until_ms = self._pause_ms()
-        if not (waits or is_open) and until_ms is None:
-            message = "the durable function waits for something that cannot come: nothing is under way"
-            hint = "It awaits a future, a lock or a queue of asyncio that none of its own tasks serves."
-            raise BlockError(message, code="durable_stuck", retryable=False, hint=hint)
-        self.left = Left(tuple(waits), AtEach(drops, until_ms))
-        raise Leaving
+            else:
+                waits.append((suspend, made.call.wait_step(n in self._entry.known)))
+        return waits, drops
 
     async def _suspend(self, made: _Made) -> Suspend:
         if made.due_ms is not None:

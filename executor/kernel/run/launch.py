@@ -23,8 +23,8 @@ from executor.kernel.run.failures import failure
 from executor.kernel.run.kept import ResultCache
 from executor.kernel.run.new_run import as_key
 from executor.kernel.run.places import Waiting
-from executor.kernel.run.results import Payload, Result, assigned
-from executor.kernel.run.steps import AtEach, Left, left_by, refused_in
+from executor.kernel.run.results import AtEach, Payload, Result, assigned
+from executor.kernel.run.steps import Left, left_by, refused_in
 from executor.kernel.store.topics.cache import CacheRow
 from executor.kernel.store.topics.contents import files_in, names_files
 from executor.kernel.store.topics.places import Ask
@@ -224,8 +224,8 @@ class Launcher:
                 return Result(f.NodeDone(at_ms, key, attempt, row.route, cached=True), Payload(row.output, patches))
             case Suspend():
                 return self._border.suspended(key, attempt, [(outcome, None)])
-            case Left(waits, AtEach(drops, due_ms)):
-                return self._border.left(key, attempt, waits, drops, due_ms)
+            case Left(waits, AtEach() as again):
+                return self._border.left(key, attempt, waits, again)
             case Left(waits):
                 return self._border.suspended(key, attempt, waits)
             case Sized():

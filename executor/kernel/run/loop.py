@@ -23,6 +23,7 @@ from compiler.keys import NodeKey
 from compiler.plan import Node
 from executor.errors import Fenced, LimitExceeded, Unheard
 from executor.kernel.core import commands as c
+from executor.kernel.core import events as e
 from executor.kernel.core import facts as f
 from executor.kernel.core import messages as m
 from executor.kernel.core.commands import commands_of
@@ -53,6 +54,7 @@ from executor.kernel.run.results import (
     without_output,
 )
 from executor.kernel.run.snapshots import snapshot_of
+from executor.kernel.run.wait_ends import WaitEnd
 from executor.kernel.store.run_rows import Append, Appended
 from executor.kernel.store.statements import RunStatus
 from executor.kernel.store.topics.snapshots import SnapshotRow
@@ -66,19 +68,23 @@ INLINE_BATCH_BYTES = 1024 * 1024
 CLEANUP_BYTES = 1024 * 1024
 
 _CANCELS = (f.CancelRequested, f.RunAborted)
+_END_WAITS = (f.WaitAnswered, f.WaitFailed, f.TimerFired)
+_STAY = (*ATTEMPT_ENDED, f.HandlerWaits, f.RunAborted)  # after an append that was refused
 
 Ended = Literal["parked", "finished", "stopped", "moved", "refused"]
 
 
 class _Turn(Struct):
     """The decisions between two commits: the results and logs they come from, and the commands to carry out after it.
-    `steps` are those among the logs; `taken` may take something over from an earlier run."""
+    `steps` are those among the logs; `taken` may take something over from an earlier run; `ends` are of waits whose
+    nodes run."""
 
     results: list[Result] = []
     logs: list[Log] = []
     inline: deque[c.RunNode] = field(default_factory=deque)
     taken: deque[c.RunNode] = field(default_factory=deque)
     commands: list[c.Command] = []
+    ends: list[WaitEnd] = []
 
     @property
     def steps(self) -> list[StepNote]:
@@ -230,6 +236,8 @@ class RunLoop:
         if turn.logs:
             for note in turn.steps:
                 note.stored()
+        for end in turn.ends:
+            end.settle(stored=True)
         if self._deciding is not self._plan and not self._stopping:  # enough was taken over for one append
             self._deciding = self._plan
             self._results.append(Result(f.Recovered(self._now_ms()), Payload()))
@@ -238,7 +246,8 @@ class RunLoop:
         return "finished" if self._act(turn.commands) else None
 
     def _may_hold(self, ahead: Ahead, turn: _Turn) -> bool:
-        waits = turn.inline or self._inbox.consumed or self._snapshots.is_made or (turn.logs and turn.steps)
+        inbox, noted = self._inbox.consumed, turn.logs and turn.steps
+        waits = turn.inline or inbox or self._snapshots.is_made or noted or turn.ends
         return not waits and ahead.may_hold(turn.results, turn.commands)
 
     async def _commit(self, turn: _Turn) -> bool:
@@ -340,6 +349,8 @@ class RunLoop:
 
     def _decide_one(self, result: Result, turn: _Turn) -> None:
         events = self._recorder.decide(self._deciding, result)
+        if len(self.attempts) and isinstance(result.fact, _END_WAITS):
+            self._wait_ends(events, turn)
         nodes = self._plan.nodes
         for command in commands_of(self._plan, self._state, events):
             if type(command) is c.RunNode and self._earlier is not None:
@@ -348,6 +359,14 @@ class RunLoop:
                 turn.inline.append(command)
             else:
                 turn.commands.append(command)
+
+    def _wait_ends(self, events: list[e.Event], turn: _Turn) -> None:
+        """Give the attempts that run the ends of their waits."""
+        for seq, event in enumerate(events, self._state.seq - len(events) + 1):
+            if isinstance(event, e.StepFinished):
+                end = self.attempts.wait_ended(event.key, event.attempt, event.n, seq)
+                if end is not None:
+                    turn.ends.append(end)
 
     async def _run_inline(self, command: c.RunNode) -> Result:
         key, attempt = command.key, command.attempt
@@ -413,8 +432,13 @@ class RunLoop:
         the results of attempts wait for that. Those of the inbox and of timers come again by themselves."""
         results = turn.results
         if isinstance(error, LimitExceeded):
+            for result in results:
+                if isinstance(result.fact, f.HandlerWaits) and _has_child(result):
+                    self.attempts.cancel(result.fact.key)
             results = [_without_child(result, error) for result in results]
-        stay = [result for result in results if isinstance(result.fact, (*ATTEMPT_ENDED, f.RunAborted))]
+        stay = [result for result in results if isinstance(result.fact, _STAY)]
+        for end in turn.ends:
+            end.settle(stored=False)
         self._results.extendleft(reversed(stay))
         self._arrivals.logs.extendleft(reversed(turn.logs))
         self._continues = True
@@ -509,11 +533,15 @@ class RunLoop:
 
 def _without_child(result: Result, error: LimitExceeded) -> Result:
     """Return the result, as a failure if it asks for a child: that was refused."""
-    if all(wait.child is None for wait in result.payload.suspends.values()):
+    if not _has_child(result):
         return result
     fact: Any = result.fact  # of an attempt that waits
     info = ErrorInfo(error.code, error.message, hint=error.hint)
     return Result(f.NodeErred(fact.at_ms, fact.key, fact.attempt, info), Payload())
+
+
+def _has_child(result: Result) -> bool:
+    return any(wait.child is not None for wait in result.payload.suspends.values())
 
 
 def _evaluates(node: Node) -> bool:

@@ -23,7 +23,7 @@ OF_FUNCTION: Final = (
 )
 SIDE_MAX: Final = 300  # characters of a call
 BEFORE_MAX: Final = 3  # calls that are named before it
-Arrival = tuple[int, int, int]  # the event after which it is delivered, that of the end, number of the call
+Arrival = tuple[int, int]  # the number of its event, and of the call
 
 
 class CodeUnfit(BlockError):
@@ -73,9 +73,8 @@ class Expected:
     def __init__(self, known: Mapping[int, Step]) -> None:
         self._known = known
         self._last = max(known, default=0)
-        self._ends = deque(
-            sorted(arrival_of(n, step) for n, step in known.items() if has_arrived(step) and step.kind != "mark")
-        )
+        ends = ((step.finished_seq, n) for n, step in known.items() if step.kind != "mark")
+        self._ends = deque(sorted(end for end in ends if end[0]))
 
     def is_beyond(self, n: int) -> bool:
         """Return True if no call `n` or later is recorded."""
@@ -86,20 +85,12 @@ class Expected:
         if not self._ends:
             self.end(made)
         elif (end := self._ends.popleft()) != arrival:
-            raise _missing(end[2], self._known)
+            raise _missing(end[1], self._known)
 
     def end(self, made: int) -> None:
         """All is delivered, or the code has ended. Raises Mismatch."""
         if made < self._last:
             raise _missing(min(n for n in self._known if n > made), self._known)
-
-
-def has_arrived(step: Step) -> bool:
-    return step.finished_seq > 0 and step.arrives_seq >= 0
-
-
-def arrival_of(n: int, step: Step) -> Arrival:
-    return step.arrives_seq or step.finished_seq, step.finished_seq, n
 
 
 def changed(was: Step, call: Call, hint: str = OF_FUNCTION) -> Mismatch:

@@ -40,6 +40,8 @@ async def time_of(store: Journals, run: str, seq: int) -> int:
 class RecordedEnds(Protocol):
     async def event(self, seq: int) -> Record | None: ...
 
+    async def since(self, seq: int) -> Ended: ...
+
     async def at(self, seq: int) -> Ended: ...
 
 
@@ -62,6 +64,17 @@ class Recorded:
             return record
         return None
 
+    async def since(self, seq: int) -> Ended:
+        """Return the end that is event `seq`, after those of earlier entries. Raises BlockError."""
+        what = f"a step of run {self._run}"
+        return await with_retries(lambda: self._since(seq), what=what, failed="the database could not be read", log=log)
+
+    async def _since(self, seq: int) -> Ended:
+        record = await self.event(seq)
+        if record is None:
+            raise BlockError(f"event {seq} of run {self._run} is missing", code="step_missing", retryable=False)
+        return await self._ended(record)
+
     async def at(self, seq: int) -> Ended:
         """Return the end that is event `seq`. Each can be asked for once. Raises BlockError: the database cannot be
         read."""
@@ -75,13 +88,15 @@ class Recorded:
                 raise BlockError(f"event {seq} of run {self._run} is missing", code="step_missing", retryable=False)
             if (record.path or "") == self._path:
                 self._passed[record.seq] = record
-        record = self._passed[seq]
+        ended = await self._ended(self._passed[seq])
+        del self._passed[seq]
+        return ended
+
+    async def _ended(self, record: Record) -> Ended:
         data = data_of(record)
         error = data.get("error")
-        ended = Ended(
+        return Ended(
             data.get("ended_ms", record.at_ms),
             await output_of(self._store, record),
             None if error is None else msgspec.convert(error, ErrorInfo),
         )
-        del self._passed[seq]
-        return ended

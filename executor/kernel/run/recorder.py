@@ -295,7 +295,7 @@ class Recorder:
             case RegionExited() if event.reused:
                 output = self._notes.reused.get(event.key[1], NULL)
             case WaitOpened():
-                suspend = payload.suspends.get(event.attempt) if payload is not None else None
+                suspend = payload.suspends.get(event.step) if payload is not None else None
                 if suspend is None and event.kind == "attention":  # asked by the core, not by a handler
                     suspend = question(self._plan.nodes[event.key[1]], event.attempt)
                 assert suspend is not None

@@ -72,17 +72,26 @@ Log = tuple[NodeKey, int, str | StepNote, Stream]
 
 
 class Payload(Struct, gc=False):
-    """The data of an outcome besides its route. `output` is encoded JSON. `suspends` are by the numbers of the waits
-    that open. `cached` is to be stored for later runs."""
+    """The data of an outcome besides its route. `output` is encoded JSON. `suspends` are the waits that open, by
+    the numbers of their steps; None for one of the node itself. `cached` is to be stored for later runs."""
 
     output: bytes | None = None
     patches: list[list[Any]] = []
-    suspends: Mapping[int, Suspend] = {}
+    suspends: Mapping[int | None, Suspend] = {}
     response: Mapping[str, Any] | None = None
     signal: tuple[int, str] | None = None  # (signal seq, wait id) that this answer consumes
     cached: CacheRow | None = None
     child: str | None = None  # the child run whose end this is
     next: NewRun | None = None  # the run that continues this one
+
+
+class AtEach(Struct, frozen=True):
+    """The handler is entered again at the end of each of its waits, or at `due_ms`. Those of the steps `drops`, which
+    are open, are not needed any more. `received_seq`: the last end of a wait that it has received."""
+
+    drops: tuple[int, ...] = ()
+    due_ms: int | None = None
+    received_seq: int = 0
 
 
 class Result(Struct, gc=False):

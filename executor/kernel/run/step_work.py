@@ -6,7 +6,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Final
 
 import orjson
@@ -25,7 +25,7 @@ from executor.kernel.core.events import (
     StepStarted,
 )
 from executor.kernel.core.facts import WaitStep
-from executor.kernel.handler.base import Stepped
+from executor.kernel.handler.base import Stepped, Suspend
 from executor.kernel.journal.codec import data_of
 from executor.kernel.journal.reader import Records, output_of
 from executor.kernel.process.tracebacks import traceback_of
@@ -51,13 +51,15 @@ NO_KEY: Final[NodeKey] = ((), -1)  # the key of the moment is filled in when a n
 
 class StepJournal(Struct, frozen=True):
     """Records and reads the steps of an attempt. `keep` takes a note to the loop of the run, `keep_quietly` to its next
-    turn, which `flush` begins; `begun` waits until the start of the attempt is on disk."""
+    turn, which `flush` begins; `open` opens waits and closes those of other steps, and raises BlockError if a request
+    is not JSON; `begun` waits until the start of the attempt is on disk."""
 
     store: Store
     run_id: str
     keep: Callable[[StepNote, Stream], None]
     keep_quietly: Callable[[StepNote], None]
     flush: Callable[[], None]
+    open: Callable[[Sequence[tuple[Suspend, WaitStep]], tuple[int, ...]], None]
     begun: Callable[[], Awaitable[None]]
     loop: asyncio.AbstractEventLoop
 

@@ -34,6 +34,7 @@ from executor.kernel.process.threads import call_on
 from executor.kernel.run.attention import step_question
 from executor.kernel.run.border import Border
 from executor.kernel.run.mismatch import OF_BLOCK, changed
+from executor.kernel.run.results import AtEach
 from executor.kernel.run.step_order import StepOrder
 from executor.kernel.run.step_work import Call, Ended, StepJournal, StepWork
 
@@ -43,14 +44,6 @@ log = logging.getLogger("weft.steps")
 STEPS_MAX: Final = 1_000  # of one entry of a handler
 WAITS_MAX: Final = 20  # of one entry, side by side; further ones open when these are over
 ANY_INPUT: Final = ""  # as the hash of the input of a step whose result counts for any: the block has other params now
-
-
-class AtEach(Struct, frozen=True):
-    """The handler is entered again at the end of each of its waits, or at `due_ms`. Those of the steps `drops`, which
-    earlier entries opened, are not needed any more."""
-
-    drops: tuple[int, ...] = ()
-    due_ms: int | None = None
 
 
 class Left(Struct, frozen=True):

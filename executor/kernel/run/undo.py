@@ -42,6 +42,9 @@ class BothEnds:
     async def event(self, seq: int) -> Record | None:
         return await self._since.event(seq)
 
+    async def since(self, seq: int) -> Ended:
+        return await self._since.since(seq)
+
     async def at(self, seq: int) -> Ended:
         return await (self._before if seq < self._seq else self._since).at(seq)
 

@@ -57,7 +57,7 @@ class Replay(Driver):
     def __init__(self, entry: Entry, run: str, journal: Journal, stopped: Callable[[Replay], object]) -> None:
         loop = asyncio.get_running_loop()
         steps = StepJournal(
-            cast(Store, journal), run, _ignore, _ignore, lambda: None, _at_once, loop
+            cast(Store, journal), run, _ignore, _ignore, lambda: None, _ignore, _at_once, loop
         )  # which reads only what `Journals` has
         work = StepWork(entry.attempt, steps, cast(Border, _Border()), lambda: self.now_ms)
         clock = SystemClock()
@@ -183,8 +183,7 @@ def _entry(durable: Durable[..., Any], journal: Journal, to: int | None) -> Entr
         evolve(plan, state, codec.to_event(record))
         if (tries := state.tries.get(key)) is not None:  # of a node that has ended there are none
             known = {n: copy(step) for n, step in tries.by_n.items()}
-            open_ = {wait.step for wait in state.waits.get(key, {}).values() if wait.step is not None}
-            waits = frozenset(open_ | {n for n, step in known.items() if step.arrives_seq < 0})
+            waits = frozenset(wait.step for wait in state.waits.get(key, {}).values() if wait.step is not None)
         if record.node == BODY:
             attempt = max(attempt, record.attempt)
         upto = record.seq

@@ -16,7 +16,6 @@ from compiler.keys import CLEANUP_SUFFIX, NodeKey, Path
 from compiler.plan import Plan
 from executor.errors import CorruptJournal
 from executor.kernel.core import events as e
-from executor.kernel.core.aborts import awaits_children
 from executor.kernel.core.evolve import evolve
 from executor.kernel.core.evolve_containers import cleanup_of
 from executor.kernel.core.state import Cleanup, RunPhase, State, Status, Step
@@ -271,7 +270,7 @@ def _opening_each(state: State, event: e.WaitOpened) -> str | None:
     if event.step is None:
         return "only waits of a handler stand side by side"
     waits = state.waits.get(event.key, {})
-    if event.attempt < running or event.attempt in waits:
+    if event.attempt < running or event.attempt in waits or event.attempt < max(waits, default=0):
         return f"the number {event.attempt} was taken before"
     return "its step has another one" if any(wait.step == event.step for wait in waits.values()) else None
 
@@ -281,11 +280,11 @@ def _having_left(plan: Plan, state: State, event: e.NodeLeft) -> str | None:
     if running != event.attempt:
         return "this attempt is not running"
     tries = state.tries.get(event.key)
-    if event.again != (tries is not None and tries.news) and not awaits_children(plan, state, event.key):
-        return "a wait has ended while it ran" if not event.again else "no wait has ended while it ran"
+    if event.again and (tries is None or not tries.news_seq):
+        return "no wait has ended while it ran"
     if not waits and not event.again and event.due_ms is None:
         return "it waits for nothing"
-    return None if max(waits, default=0) < event.attempt + event.numbers else f"wait {max(waits)} has the next number"
+    return None
 
 
 def _is_each(state: State, key: NodeKey) -> bool:

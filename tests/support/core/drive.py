@@ -158,6 +158,8 @@ class Drive:
             self.keep(event, fact.at_ms)
             if isinstance(event, e.RetryScheduled) and event.error.code != e.LOST:
                 self.lanes.raised(event.key, self.state)
+            if isinstance(event, e.StepFinished | e.StepLost):
+                self.lanes.wait_ended(event, self.state)
         require(self.state.seq == len(self.journal), "events are numbered 1, 2, 3, ... without gaps")
         for command in commands_of(self.plan, self.state, events):
             self._obey(command)
@@ -213,11 +215,17 @@ class Drive:
         self.now_ms += self.rng.randrange(3)
         if kind == "end":
             fact = self._outcome(key, attempt)
-            if fact is not None:
-                del self.attempts[key]
+            if isinstance(fact, f.HandlerWaits):
                 self.feed(fact)
+            elif fact is not None:
+                del self.attempts[key]
+                events = self.feed(fact)
                 self.stopped.discard(key)
                 if isinstance(fact, f.HandlerLeft):
+                    left = next((event for event in events if isinstance(event, e.NodeLeft)), None)
+                    entry = self.lanes.entry(key, attempt, self.state)
+                    missed = entry.has_missed or bool(entry.to_receive)
+                    require(left is None or left.again or not missed, "a handler leaves, and is not entered for an end")
                     kept = {wait.step for wait in self.state.waits.get(key, {}).values()}
                     require(not kept & set(fact.drops), "a wait stays open that is not needed any more")
         elif kind == "answer":
@@ -280,7 +288,7 @@ class Drive:
                 entry = self.lanes.entry(key, attempt, self.state)
                 errs = self.raised[key] < act.fails and self.lanes.rng.random() < 0.1
                 if not errs and (does := self.lanes.moves(entry, now_ms)) is not None:
-                    if isinstance(does, f.HandlerLeft):
+                    if isinstance(does, f.HandlerLeft | f.HandlerWaits):
                         return does
                     self._say(entry, does)
                     return None

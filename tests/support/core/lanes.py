@@ -80,6 +80,11 @@ class Entry:
             kept = self.known[n].times if n in self.known else 0
             require(kept == times, f"step {n} has failed {times} times, and the state says {kept}")
             require(n in self.pauses or not pauses, f"step {n} pauses, and the state does not say so")
+        waits = state.waits.get(key, {}).values()
+        self.open = {wait.step for wait in waits if wait.step is not None}
+        self.received_seq = max((step.finished_seq for step in self.known.values()), default=0)
+        self.to_receive: list[tuple[int, bool, int]] = []
+        self.has_missed = False
         self.received: list[Arrival] = []
         self.paused = False
         while (arrived := self._next()) is not None:
@@ -95,11 +100,9 @@ class Entry:
         """The oldest arrival of a call that is made."""
         self._check()
         ended = [
-            (step.arrives_seq or step.finished_seq, step.finished_seq, n)
-            for n, step in self.known.items()
-            if n in self.program.pending and step.finished_seq and step.arrives_seq >= 0
+            (step.finished_seq, n) for n, step in self.known.items() if n in self.program.pending and step.finished_seq
         ]
-        return (n := min(ended)[2], self.known[n].failed) if ended else None
+        return (n := min(ended)[1], self.known[n].failed) if ended else None
 
     def _receive(self, n: int, failed: bool) -> None:
         self.received.append((n, failed))
@@ -142,6 +145,14 @@ class Entry:
             self.key, self.attempt, n, error=e.ErrorInfo("scripted", "the step failed") if failed else None
         )
 
+    def receive_waits(self) -> None:
+        """Receive the ends of waits that came while it runs."""
+        ends, self.to_receive = self.to_receive, []
+        for n, failed, seq in ends:
+            self.received_seq = seq
+            self.open.discard(n)
+            self.ended(n, failed)
+
     def ended(self, n: int, failed: bool) -> None:
         """Its end is on disk."""
         if n in self.program.pending:
@@ -149,22 +160,35 @@ class Entry:
             self._check()
 
     def leaves(self, at_ms: int, rng: Random) -> f.HandlerLeft:
+        due_ms = at_ms + rng.randrange(9000) if self.paused or rng.random() < 0.1 else None
+        pauses = [until_ms for n, until_ms in self.pauses.items() if n in self.program.pending]
+        due_ms = min(pauses) if pauses else due_ms
+        opens, drops = self._waits(at_ms, rng)
+        return f.HandlerLeft(at_ms, self.key, self.attempt, opens, drops, due_ms, self.received_seq)
+
+    def waits(self, at_ms: int, rng: Random) -> f.HandlerWaits | None:
+        """Return the waits to change while it runs; None if there are none."""
+        opens, drops = self._waits(at_ms, rng)
+        if not (opens or drops):
+            return None
+        self.open = self.open.difference(drops).union(wait.step.n for wait in opens)
+        return f.HandlerWaits(at_ms, self.key, self.attempt, opens, drops)
+
+    def _waits(self, at_ms: int, rng: Random) -> tuple[tuple[f.WaitBeside, ...], tuple[int, ...]]:
         """Open what is new, and close what was given up."""
         opens = []
         for n, (kind, _, received) in self.program.pending.items():
             known = self.known.get(n)
-            if known is not None and known.lost:  # asked again each time: the core knows if the question is open
+            if n in self.open:
+                continue
+            if known is not None and known.lost:
                 opens.append(f.WaitBeside(f.WaitStep(n, "call", received, lost=True), "attention"))
             elif kind == "wait" and known is None:
                 wait: e.WaitKind = rng.choice(("child", "form", "timer"))
                 due_ms = None if wait == "child" else at_ms + rng.randrange(9000)
                 step = f.WaitStep(n, "call", received)
                 opens.append(f.WaitBeside(step, wait, due_ms, rng.choice(("continue", "fail"))))
-        drops = tuple(n for n in self.program.given_up if n in self.known)
-        due_ms = at_ms + rng.randrange(9000) if self.paused or rng.random() < 0.1 else None
-        pauses = [until_ms for n, until_ms in self.pauses.items() if n in self.program.pending]
-        due_ms = min(pauses) if pauses else due_ms
-        return f.HandlerLeft(at_ms, self.key, self.attempt, tuple(opens), drops, due_ms)
+        return tuple(opens), tuple(n for n in self.program.given_up if n in self.open)
 
 
 class Lanes:
@@ -198,8 +222,21 @@ class Lanes:
         entry.failed[event.n] = event.times, True
 
     def ended(self, entry: Entry, n: int, failed: bool) -> None:
+        entry.receive_waits()  # they are older
         entry.ended(n, failed)
         self._keep(entry)
+
+    def wait_ended(self, event: e.StepFinished | e.StepLost, state: State) -> None:
+        """The end of a wait is on disk: the attempt that runs, and has read its steps, is to receive it. Not that a
+        step is to be done again, which the next one knows."""
+        entry = self._entries.get(event.key)
+        if entry is None or state.running.get(event.key) != entry.attempt or event.attempt == entry.attempt:
+            return
+        if isinstance(event, e.StepLost):
+            entry.has_missed = True
+        else:
+            seq = state.tries[event.key].by_n[event.n].finished_seq
+            entry.to_receive.append((event.n, event.error is not None, seq))
 
     def raised(self, key: NodeKey, state: State) -> None:
         """The handler raised: steps that failed last are done again, if it is tried again."""
@@ -212,9 +249,17 @@ class Lanes:
         for n in [n for n in self._failed.get(key, {}) if n not in tries.by_n]:
             del self._failed[key][n]
 
-    def moves(self, entry: Entry, at_ms: int) -> e.StepStarted | e.StepRetrying | e.StepFinished | f.HandlerLeft | None:
-        """One thing that the handler does next: an event of a step, or it leaves; None when it has ended."""
+    def moves(
+        self, entry: Entry, at_ms: int
+    ) -> e.StepStarted | e.StepRetrying | e.StepFinished | f.HandlerLeft | f.HandlerWaits | None:
+        """One thing that the handler does next: an event of a step, other waits, or it leaves; None when it has
+        ended."""
         rng = self.rng
+        if rng.random() < 0.7:
+            entry.receive_waits()
+            self._keep(entry)
+        if entry.under_way and rng.random() < 0.4 and (waits := entry.waits(at_ms, rng)) is not None:
+            return waits
         begins = entry.begins(at_ms)
         if begins is not None and entry.under_way and rng.random() < 0.5:
             begins = None

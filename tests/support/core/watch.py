@@ -113,8 +113,13 @@ class Watch:
                 self.due[event.key] = event.due_ms
             case e.WaitOpened():
                 if event.each:
-                    require(event.key in self.running, "a wait opens for a handler that does not run")
+                    running = self.running.get(event.key)
+                    require(running is not None, "a wait opens for a handler that does not run")
                     require((event.key, event.attempt) not in self.waits, "two waits have the same number")
+                    if event.attempt != running:
+                        self.attempts[event.key] += 1
+                        require(event.attempt == self.attempts[event.key], "the number of a wait is out of order")
+                    self.each.add(event.key)
                 elif event.beside:
                     require((event.key, event.attempt - 1) in self.waits, "a wait opens beside no other")
                     self.attempts[event.key] += 1
@@ -186,17 +191,15 @@ class Watch:
     def _left(self, event: e.NodeLeft) -> None:
         key = event.key
         require(self.running.get(key) == event.attempt, "a handler leaves that does not run")
-        require(event.again == (key in self.news), "a handler leaves, and `again` is not whether something has ended")
+        require(not event.again or key in self.news, "a handler leaves to be entered again, and nothing has ended")
+        if not event.again:
+            self.news.discard(key)  # it has received that
         require(self.waiting(key) or event.again or event.due_ms is not None, "a handler leaves for ever")
-        require(
-            max(self.waiting(key), default=0) < event.attempt + event.numbers, "an attempt has the number of a wait"
-        )
         self._over(key)
         self.each.add(key)
         self.left.add(key)
         if event.due_ms is not None:
             self.due[key] = event.due_ms
-        self.attempts[key] += event.numbers - 1
 
     def _limits(self) -> None:
         busy = [self.plan.nodes[number] for _, number in self.running if not self.plan.nodes[number].inline]

@@ -185,7 +185,9 @@ function apply(view: Draft, event: WireEvent): void {
       }
       view.waits.set(wait.id, wait)
       return put(view, node, event, {
-        status: 'waiting',
+        // `each`: of a handler that runs; `node.left` follows if it leaves.
+        status: data.each ? 'running' : 'waiting',
+        left: node.left || data.each === true,
         wait,
         waits: [...node.waits, wait],
         dueAt: wait.dueAt,

@@ -62,7 +62,7 @@ export interface NodeState {
   wait: OpenWait | null
   /** Those that are open, in order. */
   waits: readonly OpenWait[]
-  /** Its handler has left: it is entered again at the end of each wait, and may run while others are open. */
+  /** Its handler receives the end of each wait, or is entered again for it, and may run while others are open. */
   left: boolean
   /** What its handler did as durable steps, by number. */
   steps: readonly StepState[]

@@ -151,6 +151,7 @@ def _views_of_schema() -> dict[str, str]:
     for name in ("attempts", "nodes"):
         text = schema.rpartition(f"CREATE VIEW {name} AS")[2].partition(";")[0]  # the last one
         text = re.sub(r"iif\(([^,]+), ([^,]+), ([^,)]+)\)", r"CASE WHEN \1 THEN \2 ELSE \3 END", text)
+        text = text.replace("CAST(data AS TEXT)", POSTGRES.text.format("data"))
         found[name] = re.sub(r"\bruns\b", "run_details", text)
     return {**found, "steps": POSTGRES.steps}
 

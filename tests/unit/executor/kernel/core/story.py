@@ -133,10 +133,19 @@ class Story:
         return self.feed(f.NodeSuspended(self.at_ms, *self.attempt(name), kind, due_ms, on_expire, step))
 
     def left(
-        self, name: str, *opens: f.WaitBeside, drops: tuple[int, ...] = (), due_ms: int | None = None
+        self,
+        name: str,
+        *opens: f.WaitBeside,
+        drops: tuple[int, ...] = (),
+        due_ms: int | None = None,
+        received_seq: int = 0,
     ) -> list[str]:
         """The handler leaves, to be entered at the end of each wait."""
-        return self.feed(f.HandlerLeft(self.at_ms, *self.attempt(name), opens, drops, due_ms))
+        return self.feed(f.HandlerLeft(self.at_ms, *self.attempt(name), opens, drops, due_ms, received_seq))
+
+    def waits(self, name: str, *opens: f.WaitBeside, drops: tuple[int, ...] = ()) -> list[str]:
+        """The handler, which runs, opens and closes waits."""
+        return self.feed(f.HandlerWaits(self.at_ms, *self.attempt(name), opens, drops))
 
     def ended(self, name: str, n: int, failed: bool = False) -> list[str]:
         """The wait of step `n` ends."""

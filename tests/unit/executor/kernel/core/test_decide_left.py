@@ -32,11 +32,6 @@ def waiting(*more: f.WaitBeside, **policy: object) -> Story:
     return s
 
 
-def arrivals(s: Story) -> dict[int, tuple[int, int]]:
-    ((_, tries),) = s.state.tries.items()
-    return {n: (step.finished_seq, step.arrives_seq) for n, step in tries.by_n.items() if step.finished_seq}
-
-
 def seq_of(s: Story, type: type[e.Event]) -> int:
     """The last one."""
     return max(n for n, event in enumerate(s.journal, 1) if isinstance(event, type))
@@ -71,21 +66,57 @@ def test_a_wait_that_ends_while_it_runs_enters_it_when_it_has_left() -> None:
     s = waiting(opens(4))
     s.ended("a", 2)
     assert s.ended("a", 3) == ["a wait answered", "a step 3 ends"]
-    ended = seq_of(s, e.StepFinished)
-    assert arrivals(s)[3] == (ended, -1), "this attempt does not know it"
-    s.step("a", 5)
-    s.step_done("a", 5)
     assert s.left("a") == ["a leaves, to be entered at once", "a starts again (5)"]
-    assert arrivals(s)[3] == (ended, seq_of(s, e.NodeLeft)), "after the step that the attempt did know"
     assert s.left("a") == ["a leaves", "run parks"], "once"
 
 
-def test_what_ended_during_an_attempt_that_was_lost_arrives_with_its_loss() -> None:
-    s = waiting()
+def test_it_is_not_entered_again_for_what_it_has_received() -> None:
+    s = waiting(opens(4), opens(5))
     s.ended("a", 2)
     s.ended("a", 3)
-    assert s.lost("a") == ["a will retry", "a starts again (4)"]
-    assert arrivals(s)[3] == (seq_of(s, e.StepFinished), seq_of(s, e.RetryScheduled))
+    received = seq_of(s, e.StepFinished)
+    assert s.left("a", received_seq=received) == ["a leaves", "run parks"]
+    s.ended("a", 4)
+    s.ended("a", 5)
+    assert s.left("a", received_seq=received)[-1] == "a starts again (7)", "it has received the one before"
+
+
+def test_it_opens_and_closes_waits_while_it_runs() -> None:
+    s = Story({"a": block("b"), "b": ""})
+    s.start()
+    s.step("a", 1)
+    assert s.waits("a", opens(2), opens(3, "timer", T0 + 50_000)) == [
+        "a step 2 begins", "a step 3 begins", "a waits", "a waits",
+    ]  # fmt: skip
+    assert s.commands() == ["timer a (3) +50000"] and s.why("a")[0] == "running"
+    assert s.ended("a", 2) == ["a wait answered", "a step 2 ends"], "it runs"
+    received = seq_of(s, e.StepFinished)
+    assert s.waits("a", opens(4), drops=(3,)) == ["a step 4 begins", "a waits", "a wait cancelled"]
+    assert s.lost("a")[-2:] == ["a will retry", "a starts again (5)"], "no wait has the number of an attempt"
+    assert s.left("a", opens(5), received_seq=received) == ["a step 5 begins", "a waits", "a leaves", "run parks"]
+    assert s.state.waits[s.attempt("a")[0]].keys() == {4, 5}
+    assert s.ended("a", 4)[-1] == "a starts again (6)"
+    assert s.waits("a", opens(6)) == ["a step 6 begins", "a waits"]
+    assert s.left("a", opens(7)) == ["a step 7 begins", "a waits", "a leaves", "run parks"]
+    assert s.ended("a", 7)[-1] == "a starts again (9)"
+
+
+def test_waits_are_no_failed_attempts() -> None:
+    s = Story({"a": block("b", max_attempts=2), "b": ""})
+    s.start()
+    s.waits("a", opens(1), opens(2))
+    assert s.erred("a", retryable=True) == ["a will retry"]
+    due_ms = s.state.due_ms()
+    assert due_ms is not None and s.timer("a", due_ms, 4) == ["a starts again (4)"]
+    assert s.erred("a", retryable=True)[-2:] == ["a fails", "run failed"]
+
+
+def test_no_wait_opens_for_one_that_is_stopped_or_over() -> None:
+    s = waiting()
+    assert s.feed(f.HandlerWaits(T0, s.attempt("a")[0], 1, (opens(9),))) == [], "it has left"
+    s.ended("a", 2)
+    s.cancel()
+    assert s.waits("a", opens(9)) == []
 
 
 def test_an_attempt_that_is_lost_keeps_its_waits() -> None:
@@ -134,13 +165,13 @@ def test_a_failure_closes_the_waits_first() -> None:
     assert s.erred("a") == ["a wait cancelled", "a fails", "run failed"]
 
 
-def test_a_retry_does_again_what_the_handler_had_not_taken_in() -> None:
+def test_a_retry_keeps_the_ends_of_waits() -> None:
     s = waiting(max_attempts=3)
     s.ended("a", 2, failed=True)
     assert s.left("a") == ["a leaves", "run parks"]
     s.ended("a", 3, failed=True)
     s.erred("a", retryable=True, retry_at_ms=T0)
-    assert s.steps("a") == {1: "done", 2: "failed"}, "it left, and so it went on after step 2"
+    assert s.steps("a") == {1: "done", 2: "failed", 3: "failed"}, "the attempt may have received them or not"
 
 
 def test_a_pause_is_over_at_its_time_or_when_a_wait_ends() -> None:
@@ -186,11 +217,11 @@ def with_a_lost_step() -> Story:
     return s
 
 
-def test_a_question_about_a_step_is_asked_once_beside_other_waits() -> None:
+def test_a_question_about_a_step_stands_beside_other_waits() -> None:
     s = with_a_lost_step()
     assert s.why("a")[0] == "needs_attention"
     s.ended("a", 3)
-    assert s.left("a", asks(4)) == ["a leaves", "run parks"]
+    assert s.left("a") == ["a leaves", "run parks"]
     assert s.ended("a", 4) == ["a wait answered", "a step 4 ends", "a starts again (6)"]
 
 
@@ -202,13 +233,13 @@ def test_a_step_that_is_to_be_done_again_enters_the_handler() -> None:
     assert s.steps("a") == {1: "done", 2: "done", 3: "begun"}
 
 
-def test_an_answer_that_comes_while_it_runs_is_not_asked_for_again() -> None:
+def test_an_answer_that_comes_while_it_runs_enters_it_again() -> None:
     for again in (True, False):
         s = with_a_lost_step()
         s.ended("a", 3)
         key, number = s.attempt("a")[0], 4
         s.feed(f.WaitRetried(T0, key, number) if again else f.WaitAnswered(T0, key, number))
-        assert s.left("a", asks(4)) == ["a leaves, to be entered at once", "a starts again (6)"]
+        assert s.left("a") == ["a leaves, to be entered at once", "a starts again (6)"]
 
 
 def test_a_question_about_the_attempt_leaves_the_waits_open_and_holds_it_back() -> None:
@@ -317,7 +348,7 @@ def test_a_snapshot_has_all_of_it() -> None:
     again: State = restored(s.plan, s.state)
     assert content(again) == content(s.state)
     ((_, tries),) = again.tries.items()
-    assert tries.each and tries.news and tries.by_n[3].arrives_seq == -1
+    assert tries.each and tries.news_seq == tries.by_n[3].finished_seq
 
 
 def test_its_runs_are_not_for_the_version_before() -> None:

@@ -108,7 +108,7 @@ class OneRun:
         """The running block opens a wait. Returns its id."""
         asked = suspend or Suspend("approval", {"title": "OK?"}, None, ("yes", "no"))
         fact = f.NodeSuspended(self.clock.now_ms(), self.key(block), 1, asked.kind, due_ms, on_expire)
-        self.decide(fact, Payload(suspends={1: asked}))
+        self.decide(fact, Payload(suspends={None: asked}))
         return f"{block}!1"
 
     async def append(self, consumed: tuple[int, ...] = ()) -> Append:
