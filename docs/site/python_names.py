@@ -7,12 +7,13 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from html import escape
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import griffe
 
 import weft
 from docs.site.python_signature import bare, signature
+from docs.site.python_tables import registry, rows_of
 from docs.site.python_text import Docstring, first, spanned
 from weft import testing
 
@@ -54,7 +55,10 @@ ORDER: Final = (
     "Durable functions", "Drawn workflows", "Engine", "Client", "Testing", "Own blocks", "Builder", "Errors",
 )  # fmt: skip
 # Public for the parts of weft that call them.
-INTERNAL: Final = frozenset({"build", "inner", "block", "open", "run_typed", "make"})
+INTERNAL: Final = frozenset(
+    {"block", "build", "durable_calls", "evaluate", "inner", "prepare_child", "prepare_next", "queueing",
+     "repeat_wanted", "waiting"}
+)  # fmt: skip
 TOPIC: Final = re.compile(r"`(?:engine)?\.(\w+)`")
 
 
@@ -150,40 +154,31 @@ def _function(each: Name, called: str) -> Iterator[str]:
 
 
 def _class(each: Name) -> Iterator[str]:
-    made = each.found
+    made, value = each.found, _value(each)
     assert isinstance(made, griffe.Class)
-    is_error = any(
-        "Error" in str(base) or str(base) in ("Exception", "BaseException", "Conflict") for base in made.bases
-    )
-    start = made.all_members.get("__init__")
+    is_error = issubclass(value, BaseException)
+    # The constructors of most errors are for weft; what is made by something else has none for users.
+    start = (made.members if is_error else made.all_members).get("__init__")
     is_given = made.docstring is not None and "Made by" in made.docstring.value
-    if not is_error and not is_given and start is not None and isinstance(real := _real(start), griffe.Function):
+    if not is_given and start is not None and isinstance(real := _real(start), griffe.Function):
         yield signature(real, f"class {each.name}", drop_self=True)
     bases = [_linked(str(base)) for base in made.bases if str(base).rpartition(".")[2] in _links()]
-    if bases:
-        yield f"A {', '.join(bases)}.\n"
-    yield from _described(each)
-    yield from _fields(each, made)
+    code = f"Code `{value.code}`." if is_error and getattr(value, "code", None) else ""
+    type = str(getattr(value, "type", ""))
+    block = f"Block type [`{type}`](blocks.md#{type})." if registry().get(type) is not None else ""
+    if about := " ".join(filter(None, (f"A {', '.join(bases)}." if bases else "", code, block))):
+        yield about + "\n"
+    yield from _described(each, value)
+    if each.name == "weft.Block":
+        yield from _described(Name("weft.Block.options", _real(made.module["Options"])))
     yield from _source(made)
     if not is_error:
         yield from _methods(each, made)
 
 
-def _fields(each: Name, made: griffe.Class) -> Iterator[str]:
-    start = made.members.get("__init__")
-    inside = range(start.lineno or 0, (start.endlineno or 0) + 1) if start is not None else range(0)
-    fields = [
-        (name, value, value.annotation)
-        for name, value in made.members.items()
-        if isinstance(value, griffe.Attribute) and value.annotation is not None and value.lineno not in inside
-        and not name.startswith("_") and "ClassVar" not in str(value.annotation) and "property" not in value.labels
-    ]  # fmt: skip
-    if fields:
-        yield "| field | type | default |\n|---|---|---|"
-        for name, value, annotation in fields:
-            default = "" if value.value is None else f"`{bare(str(value.value))}`"
-            yield f"| `{name}` | {_typed(annotation)} | {default} |"
-        yield ""
+def _value(each: Name) -> Any:
+    """Return the class at run time."""
+    return getattr(testing if each.name.startswith("weft.testing.") else weft, each.name.rpartition(".")[2])
 
 
 def _methods(each: Name, made: griffe.Class) -> Iterator[str]:
@@ -235,24 +230,22 @@ def _topics(each: Name, made: griffe.Class) -> Iterator[str]:
             yield from _described(Name(f"weft.engine.{topic}.{name}", function))
 
 
-def _described(each: Name) -> Iterator[str]:
-    """The text, with the parameters that it explains as a table."""
-    if not each.found.docstring:
-        return
-    text = Docstring.read(each.found.docstring.value)
+def _described(each: Name, value: Any = None) -> Iterator[str]:
+    """The text, with a table of the parameters or fields."""
+    text = Docstring.read(each.found.docstring.value if each.found.docstring else "")
     link = _linker(each.name)
-    yield spanned(text.before, link) + "\n"
-    if text.parameters:
-        known = {one.name: one for one in each.found.parameters} if isinstance(each.found, griffe.Function) else {}
-        if isinstance(each.found, griffe.Class) and isinstance(
-            start := each.found.all_members.get("__init__"), griffe.Function
-        ):
-            known = {one.name: one for one in start.parameters}
-        yield "| parameter | type | |\n|---|---|---|"
-        for names, about in text.parameters:
-            types = [_typed(known[name].annotation) for name in names if name in known and known[name].annotation]
-            shown = ", ".join(f"`{name}`" for name in names)
-            yield f"| {shown} | {', '.join(dict.fromkeys(types))} | {_cell(about, each)} |"
+    if text.before:
+        yield spanned(text.before, link) + "\n"
+    rows = rows_of(each.found, value)
+    has_defaults = any(row.default not in (None, "UNSET") for row in rows)
+    if rows:
+        yield "| | type | default | |\n|---|---|---|---|" if has_defaults else "| | type | |\n|---|---|---|"
+    for row in rows:
+        names = ", ".join(f"`{name}`" for name in row.names)
+        type = "" if row.annotation is None else _typed(row.annotation)
+        default = "" if row.default in (None, "UNSET") else f"`{bare(str(row.default))}`".replace("|", "\\|")
+        yield f"| {names} | {type} |{f' {default} |' * has_defaults} {_cell(row.text, each)} |"
+    if rows:
         yield ""
     if text.after:
         yield spanned(text.after, link) + "\n"
