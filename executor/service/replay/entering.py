@@ -16,7 +16,7 @@ from msgspec import Struct
 from compiler.compile import compile_document
 from compiler.keys import NodeKey
 from compiler.plan import Plan
-from compiler.tracing.durable import BODY, Durable
+from compiler.tracing.durable import BODY, UNDO, Durable
 from executor.blocks.types.durable import DurableBlock, durable_blocks
 from executor.blocks.types.registry import Registry
 from executor.errors import BadRequest
@@ -29,8 +29,9 @@ from executor.kernel.process.timers import Timers
 from executor.kernel.run.border import Border
 from executor.kernel.run.durable import Driver, Entry
 from executor.kernel.run.mismatch import Arrival, CodeUnfit, Expected, Mismatch
-from executor.kernel.run.recorded import Recorded
+from executor.kernel.run.recorded import Recorded, RecordedEnds
 from executor.kernel.run.step_work import Call, StepJournal, StepWork
+from executor.kernel.run.undo import BothEnds, Cancelled, UndoDriver
 from executor.kernel.store.topics.store import Store
 from executor.kernel.values.redact import Redactor
 from executor.service.replay.journals import Journal
@@ -54,14 +55,12 @@ class Replay(Driver):
     """`stopped` is called where the entry stops while the code still stands there: at a call that is not that of the
     journal (`parted`), in the lane, and where the journal ends. `tasks`: those that made the calls, by number."""
 
-    def __init__(self, entry: Entry, run: str, journal: Journal, stopped: Callable[[Replay], object]) -> None:
-        loop = asyncio.get_running_loop()
-        steps = StepJournal(
-            cast(Store, journal), run, _ignore, _ignore, lambda: None, _ignore, _at_once, loop
-        )  # which reads only what `Journals` has
+    def __init__(self, entry: Entry, journal: Journal, stopped: Callable[[Replay], object], *more: Any) -> None:
+        loop, store = asyncio.get_running_loop(), cast(Store, journal)  # only what `Journals` has is read
+        steps = StepJournal(store, journal.run, _ignore, _ignore, lambda: None, _ignore, _at_once, loop)
         work = StepWork(entry.attempt, steps, cast(Border, _Border()), lambda: self.now_ms)
         clock = SystemClock()
-        super().__init__(entry, steps, work, clock, Timers(clock))
+        super().__init__(entry, steps, work, clock, Timers(clock), *more)
         self.tasks: dict[int, asyncio.Task[Any]] = {}
         self.calls: dict[int, Call] = {}
         self.known = entry.known
@@ -94,6 +93,10 @@ class Replay(Driver):
     def _begin(self) -> None:
         self._stopped(self)
         raise JournalEnds
+
+
+class UndoReplay(Replay, UndoDriver):
+    """The same, of a function whose run is cancelled."""
 
 
 class _Expected(Expected):
@@ -142,8 +145,10 @@ async def enter(
     stopped: Callable[[Replay], object] = lambda replay: None,
 ) -> Entered:
     """Enter the function with what the journal has, up to event `to`. Raises BadRequest, CorruptJournal."""
-    entry = _entry(durable, journal, to)
-    replay = Replay(entry, journal.run, journal, stopped)
+    entry, cancelled = _entry(durable, journal, to)
+    replay = Replay(entry, journal, stopped)
+    if cancelled is not None:
+        replay = UndoReplay(entry, journal, stopped, cancelled)
     ctx = Context(
         cast(Access, _Attempt(journal, replay, entry.attempt)),
         {"function": durable.called, "arguments": journal.arguments},
@@ -168,31 +173,37 @@ def plan_of(durable: Durable[..., Any]) -> Plan:
     return compiled.plan
 
 
-def _entry(durable: Durable[..., Any], journal: Journal, to: int | None) -> Entry:
+def _entry(durable: Durable[..., Any], journal: Journal, to: int | None) -> tuple[Entry, Cancelled | None]:
+    """Return the last entry up to event `to`: of the function, or of what undoes it."""
     plan = plan_of(durable)
-    number = plan.node_index(BODY)
-    assert number is not None
-    key: NodeKey = ((), number)
+    numbers = {plan.node_index(BODY), plan.node_index(UNDO)}
     codec, state = Codec(plan), State.new(plan)
+    last: NodeKey | None = None
     known: dict[int, Step] = {}
     waits: frozenset[int] = frozenset()
-    attempt, upto = 0, 0
+    taken_seq = attempt = upto = 0
     for record in journal.records:
         if to is not None and record.seq > to:
             break
         evolve(plan, state, codec.to_event(record))
-        if (tries := state.tries.get(key)) is not None:  # of a node that has ended there are none
-            known = {n: copy(step) for n, step in tries.by_n.items()}
-            waits = frozenset(wait.step for wait in state.waits.get(key, {}).values() if wait.step is not None)
-        if record.node == BODY:
-            attempt = max(attempt, record.attempt)
+        for key, tries in state.tries.items():  # of a node that has ended there are none
+            if key[1] in numbers:
+                last, taken_seq = key, tries.taken_seq
+                known = {n: copy(step) for n, step in tries.by_n.items()}
+                waits = frozenset(wait.step for wait in state.waits.get(key, {}).values() if wait.step is not None)
+        if record.node in (BODY, UNDO):
+            attempt = record.attempt
         upto = record.seq
     if not attempt:
         raise BadRequest(f"run {journal.run} has not begun the durable function{'' if to is None else ' there'}")
     first = journal.records[0]
     run = data_of(first).get("run", journal.run)
-    recorded = Recorded(journal, journal.run, BODY, upto)
-    return Entry(BODY, attempt, f"{run}:{BODY}", first.at_ms, known, waits, recorded)
+    recorded: RecordedEnds = Recorded(journal, journal.run, BODY if last is None else codec.key_text(last), upto)
+    cancelled = None
+    if taken_seq:
+        recorded = BothEnds(taken_seq, Recorded(journal, journal.run, BODY, taken_seq), recorded)
+        cancelled = Cancelled(taken_seq, next(one.at_ms for one in journal.records if one.seq == taken_seq))
+    return Entry(BODY, attempt, f"{run}:{BODY}", first.at_ms, known, waits, recorded), cancelled
 
 
 def _ignore(*given: object) -> None:

@@ -8,7 +8,7 @@ from typing import Any, Final, Self
 import orjson
 from msgspec import Struct
 
-from compiler.tracing.durable import BODY
+from compiler.tracing.durable import BODY, UNDO
 from executor.errors import BadRequest
 from executor.kernel.store.run_rows import EventFilter, Record
 
@@ -35,8 +35,8 @@ class Journal(Struct, frozen=True):
 
     @property
     def end(self) -> Record | None:
-        """The event with the result of the function, or None if it is open or was cancelled."""
-        found = (one for one in reversed(self.records) if one.node == BODY and one.type in _ENDS)
+        """The event with the result of the function, or of what undoes it; None if it is open."""
+        found = (one for one in reversed(self.records) if one.node in (BODY, UNDO) and one.type in _ENDS)
         return next(found, None)
 
     async def read_events(self, run_id: str, after: int = 0, limit: int = 10_000) -> list[Record]:
@@ -108,5 +108,7 @@ def _event(record: Record) -> dict[str, Any]:
     data = orjson.loads(record.data or b"{}")
     if record.output is not None:
         data["output"] = orjson.loads(record.output)
-    place = {"node": record.node, "attempt": record.attempt} if record.node is not None else {}
+    place: dict[str, Any] = {} if record.node is None else {"node": record.node, "attempt": record.attempt}
+    if record.path:
+        place["path"] = record.path
     return {"seq": record.seq, "at_ms": record.at_ms, "type": record.type, **place, "data": data}

@@ -40,9 +40,20 @@ async def order(order: str, amount: float) -> str:
         await charge(order, 1)
     courier = await weft.signal("courier", type=str)
     return f"{paid:g} {courier}"
+
+@weft.durable
+async def undone(order: str) -> None:
+    paid = await charge(order, 3)
+    try:
+        await weft.sleep(days=1)
+    except weft.Cancelled:
+        paid += add
+        await charge(order, paid)
+        raise
 """
 LINES = {text: n for n, text in enumerate(FLOW.splitlines(), 1)}
 LINE = LINES['    courier = await weft.signal("courier", type=str)']
+UNDO = LINES["        await charge(order, paid)"]
 CHARGE = LINES["        amount = await charge(order, amount + add)"]
 
 
@@ -122,6 +133,23 @@ async def test_a_call_that_is_another_one_stops_at_its_line(
     assert f"({change.get('add', 0)}, {'extra' in change})" in shown.output
     assert "when this run first came here" in shown.output and f"run {run}, event" in shown.output
     assert "weft_debugged.py(" in shown.output
+
+
+async def test_it_shows_what_undoes_a_cancelled_run(weft: Weft, engine: Engine, module: ModuleType) -> None:
+    run = (await engine.submit(module.undone, order="A-17")).run
+    await engine.wait_finished(run, 30)
+    await engine.cancel(run)
+    assert (await engine.wait_finished(run, 30)).status == "cancelled"
+    shown = await weft("debug", run, "--step", input=f"b {UNDO}\nc\np paid\nc\n")
+    assert "-> await charge(order, paid)" in shown.output and "(Pdb) 4.0" in shown.output
+    assert "undone returned null" in shown.output
+    test = await weft("test", run)
+    names: dict[str, Any] = {}
+    exec(test.stdout, names)
+    names[f"test_undone_does_what_it_did_in_run_{run}"]()
+    module.add = 1  # type: ignore[attr-defined]  # the file has it
+    with pytest.raises(AssertionError, match=r"call 3 is `weft_debugged\.charge\(amount=5"):
+        names[f"test_undone_does_what_it_did_in_run_{run}"]()
 
 
 async def test_it_shows_where_the_code_raised(weft: Weft, engine: Engine, module: ModuleType) -> None:
