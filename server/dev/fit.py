@@ -1,5 +1,5 @@
 """Enters the durable functions of a file with journals of open runs, and prints as JSON where they do something else:
-`python -m server.dev.fit FILE < JOURNALS`."""
+`python -m server.dev.fit FILE < JOURNALS`. The clock is another, so a function that reads it is found, too."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import msgspec
 from compiler.tracing.durable import Durable, durables_of
 from executor.blocks.types.python import load_module
 from executor.errors import WeftError
+from executor.open.testing.elsewhere import move_dates, move_time
 from executor.service.replay.checking import check
 from executor.service.replay.journals import Journal, read
 from server.dev.journals import Fit
@@ -20,7 +21,9 @@ from server.dev.journals import Fit
 def main() -> int:
     [file] = sys.argv[1:]
     answer, sys.stdout = sys.stdout, sys.stderr
+    move_time()
     durables = {one.name: one for one in durables_of(vars(load_module(file)).values()).values()}
+    move_dates(durables.values())
     journals = read(sys.stdin.read())
     found = asyncio.run(_all(durables, journals))
     answer.write(msgspec.json.encode(found).decode())

@@ -143,7 +143,7 @@ class _Development:
         fits = msgspec.json.decode(output, type=list[Fit]) if output is not None else []
         for one in fits:
             if one.parts:
-                self._say(f"run {one.run} of {one.workflow} does not fit, and waits for code that does: {one.parts}")
+                self._say(f"run {one.run} of {one.workflow} does not fit this text: {one.parts}")
         if count := sum(not one.parts for one in fits):
             self._say(f"{count} open {'run continues' if count == 1 else 'runs continue'} with this text.")
 

@@ -18,7 +18,7 @@ from executor.kernel.store.run_rows import Record
 
 OF_BLOCK: Final = "a block must make the same calls in the same order each time; run it again from the start"
 OF_FUNCTION: Final = (
-    "Did the code change while the run was open? Let the calls that the run has made stay as they were. Did it not? "
+    'Did the code change while the run was open? Put what is new behind `if weft.patched("…"):`. Did it not? '
     "Something in the body is not the same each time, such as a clock or a set: `weft validate` finds most of these."
 )
 SIDE_MAX: Final = 300  # characters of a call

@@ -7,7 +7,7 @@ import datetime
 import importlib
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from types import ModuleType
 from typing import Any, Final
 
@@ -28,10 +28,10 @@ def main() -> None:
     asked = orjson.loads(sys.stdin.buffer.read())
     answer, sys.stdout = sys.stdout, sys.stderr
     sys.path[:] = asked["path"]
-    _move_time()
+    move_time()
     module = _loaded(asked["module"], asked["file"])
     durable = durables_of(vars(module).values())[asked["name"]]
-    _move_dates(durable)
+    move_dates([durable])
     (journal,) = read(asked["journal"])
     done = asyncio.run(check(durable, journal))
     answer.write(orjson.dumps({"parts": done.parts}).decode())
@@ -47,7 +47,7 @@ def _loaded(name: str, file: str) -> ModuleType:
     return load_module(file)
 
 
-def _move_time() -> None:
+def move_time() -> None:
     """Before modules of users are loaded, which may take a function of `time` into their names."""
     seconds = LATER.total_seconds()
     for name in ("time", "monotonic", "perf_counter"):
@@ -56,9 +56,11 @@ def _move_time() -> None:
         setattr(time, f"{name}_ns", lambda real=real_ns: real() + int(seconds * 1e9))
 
 
-def _move_dates(durable: Durable[..., Any]) -> None:
+def move_dates(durables: Iterable[Durable[..., Any]]) -> None:
     """In the modules of users, and after their types are known: those stay what they are."""
-    for signature in (durable.signature, *(step.signature for step in steps_of([durable]).values())):
+    durables = list(durables)
+    signatures = [*(one.signature for one in durables), *(one.signature for one in steps_of(durables).values())]
+    for signature in signatures:
         for one in (*(parameter.type for parameter in signature.parameters), signature.returns):
             if one is not None:
                 msgspec.json.Decoder(one)

@@ -228,7 +228,7 @@ def test_the_page_about_it_lists_all_codes() -> None:
 
 def test_no_durable_function_of_the_examples_and_docs_has_one(tmp_path: Path) -> None:
     sources = [path.read_text(encoding="utf-8") for path in (ROOT / "examples").rglob("*.py")]
-    for page in (ROOT / "docs").rglob("*.md"):
+    for page in (ROOT / "README.md", *(ROOT / "docs").rglob("*.md")):
         sources += re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), re.S)
     durable = [source for source in sources if "weft.durable" in source]
     assert durable

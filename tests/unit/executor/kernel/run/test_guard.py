@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import importlib
 import logging
 import os
@@ -88,7 +89,7 @@ async def test_a_step_may_do_it() -> None:
     assert (await played("sleep", steps=True)).output == "sleep"
 
 
-async def test_reading_importing_logging_and_other_threads_are_no_concern_of_it(
+async def test_reading_importing_logging_garbage_and_other_threads_are_no_concern_of_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.syspath_prepend(tmp_path)
@@ -110,6 +111,20 @@ async def test_reading_importing_logging_and_other_threads_are_no_concern_of_it(
         threading.Thread(target=beside).start()
         assert done.wait(5)
 
+    class Garbage:
+        def __init__(self) -> None:
+            self.own = self
+
+        def __del__(self) -> None:
+            (tmp_path / "removed").write_text("x")
+
+    def collecting() -> None:
+        Garbage()
+        gc.collect()
+
+    WORK["collecting"] = collecting
+    assert (await played("collecting")).output == "done"
+    assert (tmp_path / "removed").exists()
     WORK["permitted"] = permitted
     with contextlib.closing(file):
         assert (await played("permitted")).output == "done"
