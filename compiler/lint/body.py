@@ -234,8 +234,18 @@ class Body:
                 target = one.func.value
             while isinstance(target, ast.Attribute | ast.Subscript):
                 target = target.value
-            if isinstance(target, ast.Name) and self._outlives(target.id):
+            if not isinstance(target, ast.Name) or (isinstance(one, ast.Call) and self._may_be_module(target.id)):
+                continue  # `operator.add(a, b)` changes nothing
+            if self._outlives(target.id):
                 yield Found("durable_global", one, f"this changes `{target.id}`, which all runs of the process share")
+
+    def _may_be_module(self, name: str) -> bool:
+        """Return True for an imported name, unless a file of the package assigns it."""
+        if name in self._locals or name not in self._module.imports:
+            return False
+        place, _, own = self._module.imports[name].rpartition(".")
+        there = self._module.package.module(place) if place else None
+        return there is None or own not in there.globals
 
     def _outlives(self, name: str) -> bool:
         if name in self._globals:

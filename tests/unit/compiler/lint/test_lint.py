@@ -147,6 +147,7 @@ RIGHT = [
     "hash = len\nhash(names)",
     "print(order)",
     "async with weft.timeout(days=1): await charge(order)",
+    "np.append([1], 2) + dt.add(1)",
     "raise subprocess.CalledProcessError(1, 'x')",
     "def inner(open): return open(3)\nreturn inner(len)",
 ]
@@ -214,6 +215,13 @@ def test_a_function_that_is_passed_on_is_read(tmp_path: Path) -> None:
         "@weft.durable\nasync def flow", "async def handle(one): return time.time()\n\n@weft.durable\nasync def flow"
     )
     assert found(tmp_path, body, source) == ["durable_clock"]
+
+
+def test_a_value_of_another_file_is_changed_and_a_module_is_not(tmp_path: Path) -> None:
+    (tmp_path / "shared.py").write_text("CACHE = []\ndef add(n): return n\n")
+    source = HEAD.replace("import weft\n", "import weft\nimport shared\nfrom shared import CACHE\n")
+    assert found(tmp_path, "shared.add(3)", source) == []
+    assert found(tmp_path, "CACHE.append(3)", source) == ["durable_global"]
 
 
 def test_a_file_that_cannot_be_read_has_no_findings(tmp_path: Path) -> None:
