@@ -30,7 +30,7 @@ FLOW: Final = {
     "edges": [{"source": "start", "target": "call"}],
 }
 FILES_MAX: Final = 68  # some are entered by tasks in the background, or not
-LINES_MAX: Final = 14_300  # `http/exchanges`, of 430 lines, is entered when the first run is freed meanwhile
+LINES_MAX: Final = 14_600  # `http/exchanges`, of 430 lines, is entered when the first run is freed meanwhile
 
 
 class Walk:

@@ -50,6 +50,8 @@ SECTIONS = {
         history.why              Explain the state of RUN's nodes, or of NODE alone.
         history.state            Show the state of RUN after an event.
         history.diff             Show where two runs part, and what came out differently.
+        journals.journals        Journals of runs of durable functions, in files for `weft replay`.
+        journals.replay          Compare the durable functions in FLOW, a Python file, with recorded runs.
         debug.debug              Replay a run of a durable function in the debugger.
         agents.usage             Show the tokens and costs of models.
     """,

@@ -146,14 +146,43 @@ def step(
 @click.option("--workflow", help="Only runs of this workflow.")
 @click.option("--parent", help="Only runs started by this run.")
 @click.option("--status", type=click.Choice(["queued", "running", "waiting", "succeeded", "failed", "cancelled"]))
+@click.option("--lacking", is_flag=True, help="Only runs that wait for code, with the reason.")
 @click.option("--limit", type=click.IntRange(1, 1000), default=20, show_default=True)
 @with_json
-def runs(url: str, workflow: str | None, parent: str | None, status: str | None, limit: int, as_json: bool) -> None:
-    """List runs, newest first."""
+def runs(
+    url: str, workflow: str | None, parent: str | None, status: str | None, lacking: bool, limit: int, as_json: bool
+) -> None:
+    """List runs, newest first. With --lacking, those whose code or function is not here, oldest first."""
+    if lacking:
+        if parent or status:
+            raise Refused("--lacking goes with --workflow alone.")
+        waits, without = call(url, lambda client: _lacking(client, workflow))
+        waits, without = waits[:limit], without[:limit]
+        lines = [plain(line) for one in waits for line in (f"{one['run']}  {one['title']}", f"    {one['text']}")]
+        show([*waits, *without], as_json, [*lines, *run_lines(without)], "No run lacks its code.")
+        return
     found = call(url, lambda client: client.runs(workflow=workflow, status=status, parent=parent, limit=limit))["runs"]
     filtered = workflow or parent or status
     none = "No runs match." if filtered else "No runs yet. Start one with `weft run NAME`."
     show(found, as_json, run_lines(found), none)
+
+
+async def _lacking(client: AsyncClient, workflow: str | None) -> tuple[list[dict[str, Any]], list[Any]]:
+    """Return the questions of runs whose code does not fit, and the runs that the server has given back."""
+    asked = (await client.waits(kind="attention", workflow=workflow, limit=1000))["waits"]
+    waits = [
+        {
+            "run": one["run"],
+            "workflow": one["workflow"],
+            "opened_at_ms": one["opened_at_ms"],
+            "title": one["title"],
+            "text": one["request"]["text"].partition("\n")[0],
+        }
+        for one in asked
+        if one["request"].get("reason") == "code"
+    ]
+    found = [await client.runs(status=each, workflow=workflow, limit=1000) for each in ("waiting", "running")]
+    return waits, [run for page in found for run in page["runs"] if run["lacks"]]
 
 
 @click.command()

@@ -13,7 +13,7 @@ from compiler.tracing.durable import Durable, durables_of
 from executor.blocks.types.python import load_module
 from executor.errors import WeftError
 from executor.open.testing.elsewhere import move_dates, move_time
-from executor.service.replay.checking import check
+from executor.service.replay.checking import Checked, check
 from executor.service.replay.journals import Journal, read
 from server.dev.journals import Fit
 
@@ -32,16 +32,18 @@ def main() -> int:
 
 
 async def _all(durables: dict[str, Durable[..., object]], journals: Sequence[Journal]) -> list[Fit]:
-    return [Fit(one.run, one.workflow, await _parts(durables.get(one.workflow), one)) for one in journals]
+    found = [(one, await checked(durables.get(one.workflow), one)) for one in journals]
+    return [Fit(one.run, one.workflow, it.parts) for one, it in found]
 
 
-async def _parts(durable: Durable[..., object] | None, journal: Journal) -> str:
+async def checked(durable: Durable[..., object] | None, journal: Journal) -> Checked:
+    """Check a journal whose function may be missing, or that may be of something else."""
     if durable is None:
-        return "its function is not in the file any more"
+        return Checked(journal.run, journal.status, "its function is not in the file any more")
     try:
-        return (await check(durable, journal)).parts
+        return await check(durable, journal)
     except WeftError as error:
-        return error.message
+        return Checked(journal.run, journal.status, error.message)
 
 
 if __name__ == "__main__":

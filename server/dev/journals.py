@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Final
 
 from msgspec import Struct
@@ -11,7 +12,7 @@ from executor.service.replay.journals import Journal
 from server.client import AsyncClient
 
 OPEN: Final = ("waiting", "running")
-RUNS_MAX: Final = 50  # the newest of each
+RUNS_MAX: Final = 50  # the newest
 
 
 class Fit(Struct, frozen=True):
@@ -36,11 +37,22 @@ async def journal_of(client: AsyncClient, run_id: str) -> tuple[Journal, str] | 
     while page := (await client.events(run_id, len(events)))["events"]:
         events += page
     arguments = params.get("arguments") or {}
-    return Journal.of_events(run_id, run["workflow"], run["status"], arguments, events), params["function"]
+    code = params.get("code") or ""
+    return Journal.of_events(run_id, run["workflow"], run["status"], arguments, events, code), params["function"]
 
 
-async def open_journals(client: AsyncClient, workflow: str) -> list[Journal]:
+async def open_journals(client: AsyncClient, workflow: str, last: int = RUNS_MAX) -> list[Journal]:
     """Return those of the open runs of a workflow. Raises ClientError."""
-    pages = [await client.runs(workflow=workflow, status=status, limit=RUNS_MAX) for status in OPEN]
-    found = [await journal_of(client, run["id"]) for page in pages for run in page["runs"]]
+    pages = [await client.runs(workflow=workflow, status=status, limit=last) for status in OPEN]
+    newest = sorted((run["id"] for page in pages for run in page["runs"]), reverse=True)[:last]
+    return await _journals(client, newest)
+
+
+async def last_journals(client: AsyncClient, workflow: str, last: int) -> list[Journal]:
+    """Return those of the newest runs of a workflow. Raises ClientError."""
+    return await _journals(client, [run["id"] for run in (await client.runs(workflow=workflow, limit=last))["runs"]])
+
+
+async def _journals(client: AsyncClient, runs: Sequence[str]) -> list[Journal]:
+    found = [await journal_of(client, run) for run in runs]
     return [one[0] for one in found if one is not None]

@@ -20,19 +20,20 @@ from executor.open.engine import Engine
 from executor.open.testing.engines import engine
 from executor.open.testing.play import Answers, finish
 from executor.service.replay.checking import Checked, check
-from executor.service.replay.journals import Journal, read, write
+from executor.service.replay.journals import Journal, load, read, write
 
 SEEDS: Final = (1, 2)  # of the hashes of texts, on which the order of sets depends
 
 
 def replay(durable: Durable[..., Any], journals: str | Path) -> list[Checked]:
-    """Enter the function with what recorded runs have (a file of `weft test RUN`, or its text), and return what it came
-    to: it makes the same calls, gets their recorded results, and nothing is executed. Raises AssertionError: it makes
-    other calls, or comes to another end."""
-    text = journals.read_text(encoding="utf-8") if isinstance(journals, Path) else journals
+    """Enter the function with what recorded runs have (a file of `weft journals export`, or the text of `weft test
+    RUN`), and return what it came to: it makes the same calls, gets their recorded results, and nothing is executed.
+    Raises AssertionError: it makes other calls, or comes to another end."""
+    is_text = isinstance(journals, str) and ("\n" in journals or not Path(journals).is_file())
+    found = read(str(journals)) if is_text else load(Path(journals))
 
     async def all_of() -> list[Checked]:
-        return [await check(durable, journal) for journal in read(text)]
+        return [await check(durable, journal) for journal in found]
 
     done = _run(all_of())
     if parted := [one for one in done if one.parts]:

@@ -13,6 +13,8 @@ from executor.errors import BlockError
 from executor.kernel.journal.codec import data_of
 from executor.kernel.journal.given import is_same
 from executor.kernel.run.mismatch import call_text
+from executor.kernel.run.step_work import Call
+from executor.kernel.store.run_rows import Record
 from executor.service.replay.entering import Entered, enter
 from executor.service.replay.journals import Journal
 
@@ -21,13 +23,16 @@ SHOWN_MAX: Final = 200  # characters of a value
 
 class Checked(Struct, frozen=True):
     """`parts`: where the function does something else, or "" if it fits. `status` of the run as recorded, and what the
-    function returned or the code of its error now; both are None if it waits where the run waits."""
+    function returned or the code of its error now; both are None if it waits where the run waits, at `waits`.
+    `left_out`: the number of events that were not looked at, as they follow an output that is not there."""
 
     run: str
     status: str
     parts: str
     output: Any = None
     error: str | None = None
+    waits: tuple[str, ...] = ()
+    left_out: int = 0
 
 
 async def check(durable: Durable[..., Any], journal: Journal) -> Checked:
@@ -36,7 +41,13 @@ async def check(durable: Durable[..., Any], journal: Journal) -> Checked:
     error = entered.error if entered.end == "raised" else None
     code = error.code if isinstance(error, BlockError) else None if error is None else type(error).__name__
     file = PurePath(durable.function.__code__.co_filename).name
-    return Checked(journal.run, journal.status, _parts(entered, journal, file), entered.value, code)
+    waits = tuple(_call_at(call, file) for call in entered.waits)
+    parts = _parts(entered, journal, file)
+    return Checked(journal.run, journal.status, parts, entered.value, code, waits, journal.left_out)
+
+
+def _call_at(call: Call, file: str) -> str:
+    return f"{file}:{call.site.line}: {call_text(call)}" if call.site.line else call_text(call)
 
 
 def _parts(entered: Entered, journal: Journal, file: str) -> str:
@@ -54,11 +65,16 @@ def _parts(entered: Entered, journal: Journal, file: str) -> str:
             return f"{at}, is not in the journal: the run {was} here"
         case "open" if recorded is not None:
             return f"it waits where the run {was}"
-        case "returned" if recorded is None or failed or not is_same(entered.value, _value(recorded.output)):
+        case "returned" if recorded is None or failed or _differs(entered.value, recorded, journal):
             return f"it returned {_text(orjson.dumps(entered.value))}, and the run {was}"
         case "raised" if not failed:
             return f"it raised {entered.error}, and the run {was}"
     return ""
+
+
+def _differs(value: Any, recorded: Record, journal: Journal) -> bool:
+    is_known = recorded.output is not None and not journal.is_stripped
+    return is_known and not is_same(value, _value(recorded.output))
 
 
 def _value(output: bytes | None) -> Any:

@@ -26,11 +26,13 @@ from executor.kernel.handler.base import Access, Context, Leaving
 from executor.kernel.journal.codec import Codec, data_of
 from executor.kernel.process.clock import SystemClock
 from executor.kernel.process.timers import Timers
+from executor.kernel.run.attention import OtherCode
 from executor.kernel.run.border import Border
 from executor.kernel.run.durable import Driver, Entry
-from executor.kernel.run.mismatch import Arrival, CodeUnfit, Expected, Mismatch
+from executor.kernel.run.mismatch import Arrival, CodeUnfit, Expected, Mismatch, changed
 from executor.kernel.run.recorded import Recorded, RecordedEnds
 from executor.kernel.run.step_work import Call, StepJournal, StepWork
+from executor.kernel.run.steps import ANY_INPUT
 from executor.kernel.run.undo import BothEnds, Cancelled, UndoDriver
 from executor.kernel.store.topics.store import Store
 from executor.kernel.values.redact import Redactor
@@ -43,12 +45,13 @@ class JournalEnds(BaseException):
 
 class Entered(Struct):
     """The end of an entry. `open`: it waits where the journal ends, and `calls` are those that the journal does not
-    have. `parted`: it makes other calls than the journal; `error` says how."""
+    have, `waits` those that have no end in it. `parted`: it makes other calls than the journal; `error` says how."""
 
     end: Literal["returned", "raised", "open", "parted"]
     value: Any = None
     error: BaseException | None = None
     calls: tuple[Call, ...] = ()
+    waits: tuple[Call, ...] = ()
 
 
 class Replay(Driver):
@@ -77,6 +80,9 @@ class Replay(Driver):
             if isinstance(self.refused, Mismatch):
                 self.part(self.refused)
             raise
+        known = self.known.get(call.n)
+        if known is not None and known.input_hash == ANY_INPUT and known.name != call.name:
+            raise self.refuse(changed(known, call))
         task = asyncio.current_task()
         if task is not None:
             self.tasks[call.n], self.calls[call.n] = task, call
@@ -151,7 +157,7 @@ async def enter(
         replay = UndoReplay(entry, journal, stopped, cancelled)
     ctx = Context(
         cast(Access, _Attempt(journal, replay, entry.attempt)),
-        {"function": durable.called, "arguments": journal.arguments},
+        {"function": durable.called, "arguments": journal.arguments, "code": journal.code},
         None,
         {},
         entry.started_ms,
@@ -160,9 +166,10 @@ async def enter(
         done = await DurableBlock({durable.called: durable}).run(ctx)
     except (JournalEnds, Leaving):
         new = tuple(call for n, call in sorted(replay.calls.items()) if n not in entry.known and call.kind != "mark")
-        return Entered("open", calls=new)
+        open_ = (call for n, call in sorted(replay.calls.items()) if n in entry.known)
+        return Entered("open", calls=new, waits=tuple(call for call in open_ if not entry.known[call.n].finished_seq))
     except Exception as error:
-        parted = next((one for one in (error, error.__cause__) if isinstance(one, CodeUnfit)), None)
+        parted = next((one for one in (error.__cause__, error) if isinstance(one, CodeUnfit | OtherCode)), None)
         return Entered("raised", error=error) if parted is None else Entered("parted", error=parted)
     return Entered("returned", done.output)
 
