@@ -45,9 +45,10 @@ GROUPS: Final = (
     Group("Client", "A server as an object: blocking, and for asyncio. The wheel `weft-client` has these alone.",
           ("server.client",)),
     Group("Engine", "An engine in your program.", ("executor.open",)),
+    Group("Drawn workflows", "Functions that are called once, to become a document of blocks.",
+          ("compiler.tracing.ways", "compiler.tracing.workflow")),
     Group("Durable functions", "Ordinary Python whose runs survive a crash. Drawn workflows share steps and calls.",
-          ("compiler.tracing.durable", "compiler.tracing.steps", "compiler.tracing.calls", "executor", "asyncio")),
-    Group("Drawn workflows", "Functions that are called once, to become a document of blocks.", ("compiler.tracing",)),
+          ("compiler.tracing", "executor", "asyncio")),
     Group("Builder", "Documents as objects: workflows, containers and every block type.", ("compiler",)),
 )  # fmt: skip
 # In the order in which one learns them.
@@ -59,7 +60,7 @@ INTERNAL: Final = frozenset(
     {"block", "build", "durable_calls", "evaluate", "inner", "prepare_child", "prepare_next", "queueing",
      "repeat_wanted", "waiting"}
 )  # fmt: skip
-TOPIC: Final = re.compile(r"`(?:engine)?\.(\w+)`")
+LISTED: Final = ROOT / "docs" / "howto" / "use-python.md"
 
 
 class Name(NamedTuple):
@@ -205,29 +206,31 @@ def _method(each: Name, function: griffe.Function, called: str, anchor: str = ""
 
 
 def _topics(each: Name, made: griffe.Class) -> Iterator[str]:
-    """The topics of the engine that its text names, each with the methods of its class; shortcuts first."""
+    """The shortcuts of the engine, and the methods of its topics that docs/howto/use-python.md lists: the others are
+    for the server."""
     start = made.members["__init__"]
     lines = "\n".join(start.source.splitlines()) if isinstance(start, griffe.Function) else ""
     made_of = dict(re.findall(r"self\.(\w+) = (\w+)\(", lines))
-    shown = TOPIC.findall(made.docstring.value if made.docstring else "")
 
-    def methods(topic: str) -> dict[str, griffe.Function]:
-        found = _real(made.module[made_of[topic]]).members
-        return {
-            name: real
-            for name, value in found.items()
-            if isinstance(real := _real(value), griffe.Function) and real.docstring and not name.startswith("_")
-        }
+    def method(topic: str, name: str) -> griffe.Function | None:
+        found = _real(made.module[made_of[topic]]).members.get(name)
+        real = None if found is None else _real(found)
+        return real if isinstance(real, griffe.Function) else None
 
-    for name, topic, method in re.findall(r"self\.(\w+) = (?:awaited\()?self\.(\w+)\.(\w+)\b", lines):
-        if method in methods(topic):
-            yield from _method(each, methods(topic)[method], name)
-    for topic in shown:
-        yield f"### engine.{topic} {{ #engine.{topic} }}\n"
-        for name, function in methods(topic).items():
-            yield f"**{topic}.{name}**\n"
-            yield signature(function, f"engine.{topic}.{name}", drop_self=True)
-            yield from _described(Name(f"weft.engine.{topic}.{name}", function))
+    for name, topic, called in re.findall(r"self\.(\w+) = (?:awaited\()?self\.(\w+)\.(\w+)\b", lines):
+        if (shortcut := method(topic, called)) is not None:
+            yield from _method(each, shortcut, name)
+    for topics, cell in re.findall(r"(?m)^\| (`engine\..*?) \| (.*) \|$", LISTED.read_text()):
+        for topic in re.findall(r"`engine\.(\w+)`", topics):
+            listed = [
+                (name, found) for name in re.findall(r"`(\w+)`", cell) if (found := method(topic, name)) is not None
+            ]
+            if listed:
+                yield f"### engine.{topic} {{ #engine.{topic} }}\n"
+            for name, function in listed:
+                yield f"**{topic}.{name}**\n"
+                yield signature(function, f"engine.{topic}.{name}", drop_self=True)
+                yield from _described(Name(f"weft.engine.{topic}.{name}", function))
 
 
 def _described(each: Name, value: Any = None) -> Iterator[str]:

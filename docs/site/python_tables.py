@@ -63,7 +63,7 @@ def _fields(made: griffe.Class) -> dict[str, Row]:
         name: Row([name], value.annotation, None if value.value is None else str(value.value))
         for name, value in made.members.items()
         if isinstance(value, griffe.Attribute) and value.annotation is not None and value.lineno not in inside
-        and not name.startswith("_") and "ClassVar" not in str(value.annotation) and "property" not in value.labels
+        and not name.startswith("_") and not name.isupper() and "property" not in value.labels
     }  # fmt: skip
 
 

@@ -63,5 +63,5 @@ def _spanned(line: str, link: Callable[[str], str | None]) -> str:
             parts[at] = part if target is None else f"[{part}]({target})"
         else:
             part = _ERROR.sub(lambda found: f"[{found[0]}]({target})" if (target := link(found[0])) else found[0], part)
-            parts[at] = part.replace("<", "&lt;").replace("*", "\\*").replace("_", "\\_")
+            parts[at] = part.replace("<", "&lt;").replace("{", "&#123;").replace("*", "\\*").replace("_", "\\_")
     return "".join(parts)

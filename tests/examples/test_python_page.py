@@ -71,6 +71,19 @@ def test_functions_are_known_to_the_command_line(tmp_path: Path) -> None:
     assert (refused.returncode, "WEFT_FUNCTIONS: shop:nope" in refused.stderr) == (2, True)
 
 
+async def test_what_the_page_lists_of_an_engine_is_there() -> None:
+    rows = re.findall(r"(?m)^\| (`engine\..*?) \| (.*) \|$", PAGE)
+    assert len(rows) >= 8
+    async with open_engine() as engine:
+        for topics, cell in rows:
+            names = re.findall(r"`(\w+)`", cell)
+            for topic in re.findall(r"`engine\.(\w+)`", topics):
+                assert [name for name in names if not callable(getattr(getattr(engine, topic), name, None))] == [], (
+                    topic
+                )
+        assert callable(engine.store.clear_cache)
+
+
 async def test_the_import_continues_where_it_stopped(capsys: pytest.CaptureFixture[str]) -> None:
     names: dict[str, Any] = {}
     exec(compile(block("# mails.py"), "mails.py", "exec"), names)
