@@ -45,8 +45,9 @@ class ToolFinished(Struct, frozen=True, tag="tool_finished"):
 
 
 class WaitOpened(Struct, frozen=True, tag="wait"):
-    """The run waits for an answer, a signal or a callback. `wait` is its id: `engine.waits.list(run=...)` has it with
-    its link, `client.waits(run=...)` as well."""
+    """The run waits for an answer, a signal or a callback. `wait` is its id, for `engine.answer(run=run, node=wait)`;
+    the list of waits has it with its link. `show`: what a person sees beside the title, such as the arguments of a
+    call; of much its beginning, as text."""
 
     run: str
     seq: int
@@ -54,6 +55,17 @@ class WaitOpened(Struct, frozen=True, tag="wait"):
     wait: str
     kind: str
     title: str = ""
+    show: Any = None
+
+
+class WaitClosed(Struct, frozen=True, tag="wait_closed"):
+    """The wait is over: `answered`, `expired`, `cancelled`, …"""
+
+    run: str
+    seq: int
+    key: str
+    wait: str
+    outcome: str = ""
 
 
 class RunFinished(Struct, frozen=True, tag="finished"):
@@ -64,7 +76,7 @@ class RunFinished(Struct, frozen=True, tag="finished"):
     error: Mapping[str, Any] | None = None
 
 
-Live = TextDelta | ToolStarted | ToolFinished | WaitOpened | RunFinished
+Live = TextDelta | ToolStarted | ToolFinished | WaitOpened | WaitClosed | RunFinished
 
 
 class JournalEvent(Protocol):
@@ -77,6 +89,8 @@ class JournalEvent(Protocol):
     @property
     def key(self) -> str | None: ...
     @property
+    def attempt(self) -> int: ...
+    @property
     def data(self) -> dict[str, Any]: ...
 
 
@@ -86,6 +100,7 @@ class Reading:
     def __init__(self) -> None:
         self._models: set[tuple[str, int]] = set()  # steps under way
         self._tools: dict[tuple[str, int], str] = {}
+        self._waits: set[str] = set()  # that are open
         self._asked: dict[str, list[tuple[str, Any]]] = {}  # by node: what its models want called, not begun yet
 
     def take(self, event: JournalEvent) -> Iterator[Live]:
@@ -106,7 +121,12 @@ class Reading:
                     output, message = data.get("output"), error.get("message")
                     yield ToolFinished(event.run, event.seq, key, step[1], tool, output, message)
             case "wait.opened" if data["kind"] not in _UNSEEN:
-                yield WaitOpened(event.run, event.seq, key, data["wait"], data["kind"], data.get("title") or "")
+                self._waits.add(wait := data["wait"])
+                title, show = data.get("title") or "", data.get("show")
+                yield WaitOpened(event.run, event.seq, key, wait, data["kind"], title, show)
+            case "wait.closed" if (wait := f"{key}!{event.attempt}") in self._waits:
+                self._waits.discard(wait)
+                yield WaitClosed(event.run, event.seq, key, wait, data.get("outcome") or "")
             case "run.finished":
                 yield RunFinished(event.run, event.seq, data["status"], data.get("output"), data.get("error"))
 

@@ -44,7 +44,7 @@ _PLACES = {
         "NotDeterministic QueueFull StepFailed StepTimeout StoreError WeftError"
     ),
     "executor.kernel.handler.base": "Context Done Patch Suspend context",
-    "executor.live": "Live RunFinished TextDelta ToolFinished ToolStarted WaitOpened",
+    "executor.live": "Live RunFinished TextDelta ToolFinished ToolStarted WaitClosed WaitOpened",
     "executor.open.embed:open_engine": "open",
     "executor.open.engine": "Engine",
     "server.client.async_client": "AsyncClient",

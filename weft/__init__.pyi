@@ -30,7 +30,7 @@ from executor.errors import (
     NotDeterministic, QueueFull, StepFailed, StepTimeout, StoreError, WeftError
 )
 from executor.kernel.handler.base import (Context, Done, Patch, Suspend, context)
-from executor.live import (Live, RunFinished, TextDelta, ToolFinished, ToolStarted, WaitOpened)
+from executor.live import (Live, RunFinished, TextDelta, ToolFinished, ToolStarted, WaitClosed, WaitOpened)
 from executor.open.embed import (open_engine)
 from executor.open.engine import (Engine)
 from server.client.async_client import (AsyncClient)
@@ -51,9 +51,9 @@ __all__ = [
     "NotFound", "Note", "Parallel", "Param", "Patch", "QueueFull", "Ref", "Response", "Retry", "Router", "Rows",
     "RunFailed", "RunFinished", "RunWorkflow", "Schedule", "SendEmail", "Sequence", "ServerUnreachable", "Set",
     "Signal", "Sleep", "Sql", "Start", "StepFailed", "StepTimeout", "StoreError", "Suspend", "TextDelta",
-    "ToolFinished", "ToolStarted", "TraceError", "TypedBlock", "Variables", "WaitOpened", "Webhook",
-    "WeftError", "Workflow", "agent", "approve", "attempt", "block", "call", "context", "continue_as_new",
-    "durable", "each", "email", "first", "form", "gather", "group", "http", "in_order", "now", "open",
-    "otherwise", "patched", "random", "ref", "shield", "signal", "sleep", "sql", "step", "timeout", "tool",
-    "until", "uuid", "when", "workflow"
+    "ToolFinished", "ToolStarted", "TraceError", "TypedBlock", "Variables", "WaitClosed", "WaitOpened",
+    "Webhook", "WeftError", "Workflow", "agent", "approve", "attempt", "block", "call", "context",
+    "continue_as_new", "durable", "each", "email", "first", "form", "gather", "group", "http", "in_order",
+    "now", "open", "otherwise", "patched", "random", "ref", "shield", "signal", "sleep", "sql", "step",
+    "timeout", "tool", "until", "uuid", "when", "workflow"
 ]

@@ -46,6 +46,7 @@ from executor.kernel.run.loaded import LoadedRun, WaitKey
 from executor.kernel.run.meters import now_s, usage_row
 from executor.kernel.run.parts import Parts
 from executor.kernel.run.results import Payload, Result, StepNote, Stored, Stream
+from executor.kernel.run.step_work import shown_of
 from executor.kernel.store.run_rows import Append, NewRun, Record
 from executor.kernel.store.statements import RunStatus
 from executor.kernel.store.topics.alerts import AlertRow
@@ -378,6 +379,8 @@ class Recorder:
             self._notes.signal_names[event.key, event.attempt] = (suspend.name, suspend.correlation)
         if "title" in suspend.request:
             extra["title"] = suspend.request["title"]
+        if "show" in suspend.request:
+            extra["show"] = shown_of(orjson.dumps(suspend.request["show"]))
         return extra
 
     def _begin_family(self) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import weft
-from executor.live import Live, RunFinished, TextDelta, ToolFinished, ToolStarted, WaitOpened
+from executor.live import Live, RunFinished, TextDelta, ToolFinished, ToolStarted, WaitClosed, WaitOpened
 from executor.open.engine import Engine
 from executor.open.testing.engines import engine
 from server.scripted_model import ScriptedModel
@@ -71,8 +71,10 @@ def plain(shown: list[Live]) -> list[Any]:
                 found.append(("start", event.n, event.tool, event.arguments))
             case ToolFinished():
                 found.append(("end", event.n, event.tool, event.output or event.error))
+            case WaitClosed():
+                found.append((event.outcome, event.wait))
             case WaitOpened():
-                found.append((event.kind, event.title))
+                found.append((event.kind, event.title, event.show))
             case RunFinished():
                 found.append((event.status, event.output["content"]))
     return found
@@ -84,7 +86,8 @@ EXPECTED = [
     ("start", 3, "search", {"query": "nothing"}),
     ("end", 2, "search", "LANES"),
     ("end", 3, "search", f"{search.name}: LookupError: not found"),
-    ("approval", "Call publish?"),
+    ("approval", "Call publish?", {"tool": "publish", "arguments": {"text": "Lanes"}}),
+    ("answered", "a!1"),
     ("start", 6, "publish", {"text": "Lanes"}),
     ("end", 6, "publish", "Edited"),
     ("start", 7, "lookup", {"query": "more"}),

@@ -43,6 +43,18 @@ export interface WaitOpened {
   wait: string
   kind: string
   title: string
+  /** What a person sees beside the title, such as the arguments of a call; of much its beginning, as text. */
+  show: Json
+}
+
+/** The wait is over: `answered`, `expired`, `cancelled`, … */
+export interface WaitClosed {
+  type: 'wait_closed'
+  run: string
+  seq: number
+  key: string
+  wait: string
+  outcome: string
 }
 
 export interface RunFinished {
@@ -54,7 +66,7 @@ export interface RunFinished {
   error: Json
 }
 
-export type Live = TextDelta | ToolStarted | ToolFinished | WaitOpened | RunFinished
+export type Live = TextDelta | ToolStarted | ToolFinished | WaitOpened | WaitClosed | RunFinished
 
 const LISTING = 'tools of ' // the name of a step that lists the tools of a server begins so
 
@@ -67,10 +79,11 @@ interface Called {
 export class Reading {
   private readonly models = new Set<string>() // steps under way
   private readonly tools = new Map<string, string>()
+  private readonly waits = new Set<string>() // that are open
   private readonly asked = new Map<string, Called[]>() // by node: what its models want called, not begun yet
 
   /** What the event shows, if anything. */
-  take({ run, seq, type, key: node, data }: RunEvent): Live | null {
+  take({ run, seq, type, key: node, attempt, data }: RunEvent): Live | null {
     const key = node ?? ''
     const n = data.n as number
     const step = `${key} ${n}`
@@ -99,7 +112,23 @@ export class Reading {
       case 'wait.opened': {
         const kind = String(data.kind)
         if (kind === 'child' || kind === 'timer') return null // they end by themselves
-        return { type: 'wait', run, seq, key, wait: String(data.wait), kind, title: String(data.title ?? '') }
+        this.waits.add(String(data.wait))
+        return {
+          type: 'wait',
+          run,
+          seq,
+          key,
+          wait: String(data.wait),
+          kind,
+          title: String(data.title ?? ''),
+          show: data.show ?? null,
+        }
+      }
+      case 'wait.closed': {
+        const wait = `${key}!${attempt}`
+        return this.waits.delete(wait)
+          ? { type: 'wait_closed', run, seq, key, wait, outcome: String(data.outcome ?? '') }
+          : null
       }
       case 'run.finished': {
         const { status, output = null, error = null } = data

@@ -95,15 +95,16 @@ test('text, tools and waits while a run goes', async () => {
   assert.equal(text.join(''), 'The tool answered: {"n":4}')
   const rest = shown.filter((each) => each.type !== 'text')
   assert.deepEqual(
-    rest.map((each) => [each.type, each.tool ?? each.title ?? each.status]),
+    rest.map((each) => [each.type, each.tool ?? each.title ?? each.outcome ?? each.status]),
     [
       ['wait', 'Call double_it?'],
+      ['wait_closed', 'answered'],
       ['tool_started', 'double_it'],
       ['tool_finished', 'double_it'],
       ['finished', 'succeeded'],
     ],
   )
-  assert.deepEqual([rest[1].arguments, rest[2].output.n, rest[2].error], [{ n: 4 }, 4, null])
+  assert.deepEqual([rest[2].arguments, rest[3].output.n, rest[3].error], [{ n: 4 }, 4, null])
 })
 
 test('refusals', async () => {
