@@ -154,7 +154,8 @@ def inbox_lines(waits: Sequence[Json]) -> list[str]:
 
 
 def step_lines(steps: Sequence[Json]) -> list[str]:
-    """Return a line for each step of a block: number, kind, name, status, duration, usage and cost."""
+    """Return a line for each step of a block: number, kind, name, status, duration, usage, cost, and its
+    place in the code."""
     widths = [max((len(str(step[name])) for step in steps), default=0) for name in ("n", "kind", "name", "status")]
     lines = []
     for step in steps:
@@ -165,6 +166,8 @@ def step_lines(steps: Sequence[Json]) -> list[str]:
             "" if ended is None else f"{(ended - step['started_at_ms']) / 1000:.3f} s",
             used_text(step),
             _error(step),
+            f"line {step['line']}" if step.get("line") else "",
+            plain(step.get("group", "")),
             f"began {step['times']} times" if step.get("times", 1) > 1 else "",
             with_clock(f"next try at {step['due_ms']} ms") if step.get("due_ms") else "",
         ]

@@ -139,7 +139,7 @@ class KnownProvider(TypedDict):
 class Lane(TypedDict):
     run: str; seq: int; function: str; code: str | None; tasks: list[LaneTask]; items: list[LaneItem]; left_off: int
 class StepView(TypedDict):
-    n: int; kind: Literal["model", "step", "tool", "wait"]; name: str; input_hash: str
+    n: int; kind: Literal["mark", "model", "step", "tool", "wait"]; name: str; input_hash: str
     effect: Literal["none", "read", "write"]; attempt: int; started_seq: int; started_at_ms: int
     status: Literal["cancelled", "failed", "lost", "retrying", "running", "succeeded", "waiting"]
     times: NotRequired[int]; finished_seq: NotRequired[int | None]; finished_at_ms: NotRequired[int | None]

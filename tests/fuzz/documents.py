@@ -153,6 +153,7 @@ class _Builder:
             description=("d",),
             color=("red",),
             collapsed=(True,),
+            source=({"file": "flow.py", "text": "x < 1", "first_line": 1, "line": 1, "end_line": 1, "calls": []},),
         )
         if kind not in CONTAINERS:
             block |= scene.some(output_schema=(*SCHEMAS, None))

@@ -28,6 +28,21 @@ async def pack(part: int, note: str = "") -> str:
     return f"packed {part}"
 
 
+tried: list[int] = []
+
+
+@weft.step(effect="none", retries=1)
+async def quote() -> float:
+    tried.append(1)
+    if len(tried) == 1:
+        raise ConnectionError("no answer")
+    return 4.5
+
+
+@weft.step
+async def refund(order: str) -> None: ...
+
+
 @weft.durable
 async def inner(n: int) -> int:
     return n + 1
@@ -36,6 +51,7 @@ async def inner(n: int) -> int:
 @weft.durable
 async def ship(order: str) -> str:
     await pack(0, "x" * 2_000)
+    await quote()
     with weft.group("parts", order=order):
         await weft.gather(pack(1), pack(2))
         with suppress(weft.StepFailed):
@@ -43,11 +59,17 @@ async def ship(order: str) -> str:
     await weft.first(weft.signal("courier"), weft.sleep(hours=1))
     answer = await weft.approve("Send it?")
     await inner(1)
-    await weft.signal("never")
+    try:
+        await weft.signal("never")
+    except weft.Cancelled:
+        with weft.group("back"):
+            await refund(order)
+        raise
     return answer.action
 
 
 async def record() -> Json:
+    tried.clear()
     async with engine(workflows=[ship]) as opened:
         run = (await opened.submit(ship, order="7")).run
         with suppress(Stuck):  # nothing answers the last one

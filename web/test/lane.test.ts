@@ -6,7 +6,8 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import type { LaneItem as Wire, LaneTask as WireTask } from '../src/api/schemas'
 import type { WireEvent } from '../src/api/types'
-import { columnsOf, emptyFold, fold, laneItems, tasksOf, type LaneItem } from '../src/run'
+import { emptyFold, fold } from '../src/run'
+import { columnsOf, laneItems, tasksOf, type LaneItem } from '../src/run/lane'
 
 const { events, lanes } = JSON.parse(
   readFileSync(join(process.env.WEFT_WEB_ROOT!, '..', 'tests', 'vectors', 'lanes.json'), 'utf8'),
@@ -54,8 +55,9 @@ const wire = (item: LaneItem) => ({
   started: [item.from, item.startedAt],
   finished: [item.to, item.endedAt],
   place: [item.line, item.task, item.above, item.group],
-  shown: item.shown ?? null,
+  shown: item.shown,
   error: item.error,
+  due: item.dueAt,
   wait: item.wait && [item.wait.kind, item.wait.id, item.wait.title, item.wait.dueAt, item.wait.child],
 })
 
@@ -71,6 +73,7 @@ const whole = (item: Wire) => ({
   place: [item.line ?? 0, item.task ?? 0, item.above ?? 0, item.group ?? ''],
   shown: item.shown ?? null,
   error: item.error ?? null,
+  due: item.due_ms ?? null,
   wait: item.wait
     ? [item.wait.kind, item.wait.id ?? null, item.wait.title ?? '', item.wait.due_ms ?? null, item.wait.child ?? null]
     : null,

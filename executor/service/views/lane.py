@@ -25,7 +25,7 @@ from executor.service.views.run import Slices
 
 ITEMS_MAX: Final = 1_000
 TYPE: Final = "durable"
-OPEN: Final = frozenset({"running", "waiting", "lost"})  # statuses of calls that have not ended
+OPEN: Final = frozenset({"running", "retrying", "waiting", "lost"})  # statuses of calls that have not ended
 
 
 class LaneItem(StepView, omit_defaults=True):

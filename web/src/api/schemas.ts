@@ -823,7 +823,7 @@ export interface Lane {
 /** A call of a durable function. `phase`: the block that made it: `body`, or `undo` after a cancel. */
 export interface LaneItem {
   n: number
-  kind: 'model' | 'step' | 'tool' | 'wait'
+  kind: 'mark' | 'model' | 'step' | 'tool' | 'wait'
   name: string
   input_hash: string
   effect: 'none' | 'read' | 'write'
@@ -1853,7 +1853,7 @@ export interface Step {
  * taken over, and that run has paid for it. */
 export interface StepView {
   n: number
-  kind: 'model' | 'step' | 'tool' | 'wait'
+  kind: 'mark' | 'model' | 'step' | 'tool' | 'wait'
   name: string
   input_hash: string
   effect: 'none' | 'read' | 'write'

@@ -28,8 +28,8 @@ import './editor.css'
 
 const JsonView = lazy(() => import('../forms/json/JsonView'))
 const OutlineView = lazy(() => import('../edit/outline/OutlineView'))
-const Arrived = lazy(() => import('./Arrived'))
-const RunNotices = lazy(() => import('./run/RunNotices').then((m) => ({ default: m.RunNotices })))
+const FirstSteps = lazy(() => import('./FirstSteps'))
+const RunAbove = lazy(() => import('./RunAbove'))
 const Playground = lazy(() => import('../edit/playground/Playground'))
 const RunDialog = lazy(() => import('../watch/run/RunDialog'))
 const ConflictDialog = lazy(() => import('../edit/shell/ConflictDialog'))
@@ -40,6 +40,9 @@ const FindDialog = lazy(() => import('../edit/shell/FindDialog'))
 const loadPicker = () => import('../edit/palette/BlockPicker')
 const BlockPicker = lazy(loadPicker)
 loadPicker().catch(() => undefined)
+
+// Of a durable function alone.
+const Code = lazy(() => import('./lane/Code'))
 
 const RAIL = 44
 const OUTLINE_MIN = 280
@@ -141,7 +144,7 @@ function SmallPanels({ phone }: { phone: boolean }): ReactElement {
         </div>
       ) : (
         <div className="editor__centre">
-          <Canvas mode="edit" />
+          <Centre />
         </div>
       )}
       {view === 'json' ? (
@@ -216,14 +219,15 @@ function Panels(): ReactElement {
         <div className="splitter" aria-hidden="true" />
       )}
       <div className="editor__centre">
-        <Canvas mode="edit" />
-        <FirstSteps />
+        <Centre />
+        <Suspense fallback={null}>
+          <FirstSteps keys={keyText('add')} onAdd={addHere} />
+        </Suspense>
         <div className="overcanvas">
           <Notices />
           <Suspense fallback={null}>
-            <Arrived />
+            <RunAbove />
           </Suspense>
-          <Attention />
         </div>
       </div>
       {playground && id !== null ? (
@@ -268,44 +272,16 @@ function Panels(): ReactElement {
   )
 }
 
-/** What the run failed with, and what it asks people, to be answered here. */
-function Attention(): ReactElement | null {
-  const any = useStore(
-    runStore,
-    (s) => s.view.status === 'failed' || s.view.waits.size > 0 || (s.meta?.child_waits ?? []).length > 0,
-  )
-  // A sheet has the question of its block, and the block itself where this would lie.
-  const sheet = useStore(uiStore, (s) => s.sheet !== null)
-  if (!any || sheet) return null
-  return (
+/** The canvas; of a durable function its code. */
+function Centre(): ReactElement {
+  const coded = useStore(docStore, (s) => Object.values(s.doc.blocks).some((block) => block.source))
+  const canvas = <Canvas mode="edit" />
+  return coded ? (
     <Suspense fallback={null}>
-      <RunNotices editing />
+      <Code drawing={canvas} />
     </Suspense>
-  )
-}
-
-/** What to do on an empty canvas. */
-function FirstSteps(): ReactElement | null {
-  const few = useStore(docStore, (s) => Object.keys(s.doc.blocks).length < 2)
-  const readonly = useStore(docStore, (s) => s.readonly)
-  if (!few || readonly) return null
-  return (
-    <div className="editor__start">
-      <Button
-        icon="plus"
-        keys={keyText('add')}
-        onClick={(event) => {
-          const { right, top } = event.currentTarget.parentElement!.getBoundingClientRect()
-          addHere({ x: right + 12, y: top })
-        }}
-      >
-        Add a block
-      </Button>
-      <p>What happens first? It follows the block above.</p>
-      <p className="quiet">
-        Or drop a JSON file here, or <Link to="/">open an example</Link>.
-      </p>
-    </div>
+  ) : (
+    canvas
   )
 }
 

@@ -15,6 +15,7 @@ import Trace from '../watch/trace/Trace'
 import { placeOf } from '../run'
 import { selectNode } from '../actions/jump'
 import { Link, setQuery } from '../ui/navigation'
+import { durableOf } from '../document/durable'
 import { loadSpecs } from '../state/doc'
 import { nameOf } from '../document/document'
 import { closeRun, isLoading, openRun, runStore } from '../state/live'
@@ -33,6 +34,8 @@ import { useWidthBelow } from '../ui/useWidthBelow'
 import './pages.css'
 import './run.css'
 
+// Of a durable function alone.
+const Lane = lazy(() => import('./lane/Lane'))
 const BlockSheet = lazy(() => import('../edit/sheet/Sheet'))
 
 export default function Run({ id }: { id: string }): ReactElement {
@@ -46,6 +49,7 @@ export default function Run({ id }: { id: string }): ReactElement {
   const width = useStore(uiStore, (s) => s.panels.inspector)
   const narrow = useWidthBelow(900)
   const phone = useWidthBelow(600)
+  const durable = doc !== null && durableOf(doc) !== null
   const [turn, setTurn] = useState(0)
 
   useEffect(() => {
@@ -109,8 +113,20 @@ export default function Run({ id }: { id: string }): ReactElement {
         }
       />
       <RunHead />
-      {narrow ? <RunNotices /> : null}
-      {phone ? (
+      {narrow && !durable ? <RunNotices /> : null}
+      {durable ? (
+        <main className="run__body">
+          <Suspense
+            fallback={
+              <p className="run__loading quiet" role="status">
+                Loading
+              </p>
+            }
+          >
+            <Lane doc={doc} />
+          </Suspense>
+        </main>
+      ) : phone ? (
         <main className="run__lists" aria-label="Trace">
           <Trace />
         </main>
@@ -163,7 +179,7 @@ export default function Run({ id }: { id: string }): ReactElement {
           <BlockSheet mode="run" />
         </Suspense>
       ) : null}
-      {inspected && doc && narrow ? (
+      {inspected && doc && narrow && !durable ? (
         <Sheet>
           <Inspector mode="run" />
         </Sheet>

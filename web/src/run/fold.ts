@@ -191,13 +191,7 @@ function apply(view: Draft, event: WireEvent): void {
         wait,
         waits: [...node.waits, wait],
         dueAt: wait.dueAt,
-        steps: stepWaits(node.steps, data.step, {
-          kind: wait.kind,
-          id: data.wait ?? null,
-          title: wait.title,
-          dueAt: wait.dueAt,
-          child: wait.child ?? null,
-        }),
+        steps: stepWaits(node.steps, data),
         // That of a step: its attempt was lost before, and counted.
         lost: node.lost + (wait.kind === 'attention' && data.step === undefined && !data.reason ? 1 : 0),
       })

@@ -2,7 +2,6 @@
 
 export { askedOf } from './asked'
 export { fold, reduce } from './fold'
-export { columnsOf, durableOf, laneItems, tasksOf, type LaneItem, type LaneTask } from './lane'
 export * from './model'
 export * from './questions'
 export * from './steps'

@@ -2,16 +2,7 @@
 // words for this are in `executor/kernel/journal/projection.py`.
 
 import type { Json } from '../api/schemas'
-import type { ErrorInfo, WaitKind, WireEvent } from '../api/types'
-
-/** The wait that a step is, or by which a person is asked whether a lost one was done. `id`: only while it is open. */
-export interface StepWait {
-  kind: WaitKind
-  id: string | null
-  title: string
-  dueAt: number | null
-  child: string | null
-}
+import type { ErrorInfo, EventData, WireEvent } from '../api/types'
 
 export type StepKind = 'model' | 'tool' | 'step' | 'wait' | 'mark'
 export type StepStatus = 'running' | 'retrying' | 'waiting' | 'succeeded' | 'failed' | 'lost' | 'cancelled'
@@ -41,13 +32,9 @@ export interface StepState {
   /** In US dollars. */
   cost: number | null
   error: ErrorInfo | null
-  /** Of a durable function: the line of its file, the task that made the call and the one above, the group, the input. */
-  line: number
-  task: number
-  above: number
-  group: string
-  shown?: Json
-  wait: StepWait | null
+  /** The data of the event that began it, and of that which opened the wait that it is. */
+  began: EventData
+  wait?: EventData
   dueAt: number | null
 }
 
@@ -55,7 +42,8 @@ export interface StepState {
 export function stepsAfter(steps: readonly StepState[], event: WireEvent): readonly StepState[] {
   const { data } = event
   const n = data.n ?? 0
-  const at = placeOfStep(steps, n)
+  // They are in order, there may be thousands, and most events are about one of the last.
+  const at = steps.findLastIndex((step) => step.n <= n)
   const before = steps[at]?.n === n ? steps[at] : undefined
   if (event.type === 'step.started') {
     const step: StepState = {
@@ -75,15 +63,10 @@ export function stepsAfter(steps: readonly StepState[], event: WireEvent): reado
       usage: {},
       cost: null,
       error: null,
-      line: data.line ?? 0,
-      task: data.task ?? 0,
-      above: data.above ?? 0,
-      group: data.group ?? '',
-      ...(data.shown === undefined ? {} : { shown: data.shown }),
-      wait: null,
+      began: data,
       dueAt: null,
     }
-    return before ? steps.with(at, step) : steps.toSpliced(at, 0, step)
+    return before ? steps.with(at, step) : steps.toSpliced(at + 1, 0, step)
   }
   if (!before) return steps
   const { output, size, truncated, blob } = data
@@ -101,48 +84,25 @@ export function stepsAfter(steps: readonly StepState[], event: WireEvent): reado
             cost: data.cost ?? null,
             error: data.error ?? null,
             dueAt: null,
-            wait: closed(before),
             ...(truncated || blob ? (size === undefined ? {} : { size }) : output === undefined ? {} : { output }),
           }
   return steps.with(at, { ...before, ...change })
 }
 
-export function stepWaits(steps: readonly StepState[], n: number | undefined, wait: StepWait): readonly StepState[] {
-  return changed(steps, n, (step) => ({ ...step, status: 'waiting', wait }))
+export function stepWaits(steps: readonly StepState[], wait: EventData): readonly StepState[] {
+  return steps.map((step) => (step.n === wait.step ? { ...step, status: 'waiting', wait } : step))
 }
-
-function changed(
-  steps: readonly StepState[],
-  n: number | undefined,
-  change: (step: StepState) => StepState,
-): readonly StepState[] {
-  const at = n === undefined ? -1 : placeOfStep(steps, n)
-  return steps[at]?.n === n && n !== undefined ? steps.with(at, change(steps[at]!)) : steps
-}
-
-/** Where step `n` is, or belongs: they are in order, and there may be thousands. */
-function placeOfStep(steps: readonly StepState[], n: number): number {
-  let [from, to] = [0, steps.length]
-  while (from < to) {
-    const middle = (from + to) >> 1
-    if (steps[middle]!.n < n) from = middle + 1
-    else to = middle
-  }
-  return from
-}
-
-const closed = ({ wait }: StepState): StepWait | null => wait && { ...wait, id: null }
 
 /** The wait that this step is was not needed any more. */
 export function stepDropped(steps: readonly StepState[], n: number | undefined, at: number): readonly StepState[] {
-  return changed(steps, n, (step) => ({ ...step, status: 'cancelled', endedAt: at, wait: closed(step) }))
+  return steps.map((step) => (step.n === n ? { ...step, status: 'cancelled', endedAt: at } : step))
 }
 
 /** The run has ended: what has no end of its own was cancelled with it. */
 export function stepsEnded(steps: readonly StepState[]): readonly StepState[] {
   const open = ({ status }: StepState): boolean => ['running', 'waiting', 'retrying'].includes(status)
   return steps.some(open)
-    ? steps.map((step) => (open(step) ? { ...step, status: 'cancelled', dueAt: null, wait: closed(step) } : step))
+    ? steps.map((step) => (open(step) ? { ...step, status: 'cancelled', dueAt: null } : step))
     : steps
 }
 

@@ -4,7 +4,6 @@ import { useEffect, useRef, useState, type ReactElement, type ReactNode } from '
 import { useShallow } from 'zustand/react/shallow'
 import { useStore } from 'zustand'
 import { keyText } from '../../keys'
-import { api } from '../../net/api'
 import type { WaitView } from '../../api/types'
 import { runStore } from '../../state/live'
 import { firstError, isEnded, type OpenWait } from '../../run'
@@ -15,37 +14,48 @@ import { placeOf } from '../../run'
 import { dateTime, roughly, timeOfDay } from '../../ui/time'
 import { useClock } from '../../ui/useClock'
 import { Button } from '../../ui/Button'
-import { Dialog } from '../../ui/Dialog'
 import { Icon } from '../../ui/icons'
-import { AnswerForm, Outcome } from '../AnswerForm'
 import { CopyLink, SendSignal } from '../WaitActions'
 import { isForPeople } from '../../edit/shell/waiting'
-import { titleOf, tooLate } from '../answer'
+import { titleOf } from '../answer'
 import { Link } from '../../ui/navigation'
 import { useReadOnly } from '../../ui/rights'
 import { sentence } from '../../ui/words'
 import { useWhyNot } from '../../watch/run/useWhyNot'
+import { AnswerDialog } from './AnswerDialog'
 import { useHeldUp } from './useHeldUp'
+import { useWaitViews } from './useWaitViews'
 import './notices.css'
 
 const SHOWN = 3
 
-/** `editing`: its error, and what people are asked; the editor shows other waits on the cards. */
-export function RunNotices({ editing = false }: { editing?: boolean }): ReactElement | null {
+/** `editing`: its error, and what people are asked; the editor shows other waits on the cards. `lane`: its rows have the
+ * waits of calls. */
+export function RunNotices({
+  editing = false,
+  lane = false,
+}: {
+  editing?: boolean
+  lane?: boolean
+}): ReactElement | null {
   const error = useStore(runStore, (s) => s.view.error)
   const failed = useStore(runStore, (s) => firstError(s.view))
   const failing = useStore(runStore, (s) => s.view.status === 'failed' || s.view.failures.length > 0)
   const doc = useStore(runStore, (s) => s.doc)
   const waits = useStore(
     runStore,
-    useShallow((s) => [...s.view.waits.values()].filter((wait) => !editing || isForPeople(wait))),
+    useShallow((s) =>
+      [...s.view.waits.values()].filter(
+        (wait) => (!lane || wait.step === undefined) && (!editing || isForPeople(wait)),
+      ),
+    ),
   )
   const why = useWhyNot()
   const mayNot = useReadOnly()
   const ended = useStore(runStore, (s) => isEnded(s.head.status))
   const views = useWaitViews()
   const [all, setAll] = useState(false)
-  const [asked, setAsked] = useState<{ wait: WaitView; done: WaitView | null; mine: boolean } | null>(null)
+  const [asked, setAsked] = useState<WaitView | null>(null)
   const answered = useRef(false)
   useEffect(() => {
     answered.current ||= asked !== null
@@ -99,7 +109,7 @@ export function RunNotices({ editing = false }: { editing?: boolean }): ReactEle
           name={doc ? nameOf(doc, wait.block) : wait.block}
           where={placeOf(pathOf(wait.key), doc)}
           why={why}
-          onAnswer={(view) => setAsked({ wait: view, done: null, mine: false })}
+          onAnswer={setAsked}
         />
       ))}
       {sorted.length > shown.length ? (
@@ -109,25 +119,8 @@ export function RunNotices({ editing = false }: { editing?: boolean }): ReactEle
           </Button>
         </div>
       ) : null}
-      <ChildWaits why={why} onAnswer={(view) => setAsked({ wait: view, done: null, mine: false })} />
-      <Dialog title={asked ? titleOf(asked.wait) : ''} open={asked !== null} onClose={() => setAsked(null)}>
-        {asked?.done ? (
-          <>
-            {asked.mine ? null : (
-              <p className="notice" data-tone="wait">
-                {tooLate(asked.done)}. Recorded answer:
-              </p>
-            )}
-            <Outcome wait={asked.done} />
-          </>
-        ) : asked ? (
-          <AnswerForm
-            wait={asked.wait}
-            why={why}
-            onDone={(done, mine) => (mine ? setAsked(null) : setAsked({ ...asked, done, mine }))}
-          />
-        ) : null}
-      </Dialog>
+      <ChildWaits why={why} onAnswer={setAsked} />
+      {asked ? <AnswerDialog key={asked.id} wait={asked} onClose={() => setAsked(null)} /> : null}
     </section>
   )
 }
@@ -266,31 +259,6 @@ function ChildWaits({ why, onAnswer }: { why: string | null; onAnswer: (view: Wa
       ) : null}
     </>
   )
-}
-
-/** The open waits of the run by id, with links and forms: asked again whenever the journal opens or closes one. */
-function useWaitViews(): ReadonlyMap<string, WaitView> {
-  const id = useStore(runStore, (s) => s.id)
-  const keys = useStore(runStore, (s) => [...s.head.waits].map(([id, wait]) => `${id} ${wait.openedAt}`).join('\n'))
-  const over = useStore(runStore, (s) => isEnded(s.head.status))
-  const [views, setViews] = useState<ReadonlyMap<string, WaitView>>(new Map())
-  useEffect(() => {
-    if (id === null || over || !keys) return setViews(new Map())
-    let current = true
-    let timer: ReturnType<typeof setTimeout> | undefined
-    const load = (): void => {
-      api.waits('pending', id).then(
-        (waits) => current && setViews(new Map(waits.map((wait) => [wait.id, wait]))),
-        () => current && (timer = setTimeout(load, 3000)),
-      )
-    }
-    load()
-    return () => {
-      current = false
-      clearTimeout(timer)
-    }
-  }, [id, keys, over])
-  return views
 }
 
 const pathOf = (key: string): string => (key.includes('@') ? key.slice(key.indexOf('@') + 1) : '')
