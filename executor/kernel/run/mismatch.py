@@ -53,6 +53,8 @@ class Mismatch(CodeUnfit):
             at = f"{name}:{call.site.line}: " if call.site.line else ""
             now = call_text(call)
             text = f"{at}call {self.n} is {now} now, and was {was} when this run first came here"
+            if now == was:
+                text = f"{at}call {self.n}, {now}, has other arguments now than when this run first came here"
         else:
             line = data.get("line")
             at = f"{name}:{line}: " if line else ""
@@ -115,7 +117,8 @@ def call_text(call: Call) -> str:
 def text_of_call(kind: str, name: str, input: Any) -> str:
     """Return `charge(order="7", amount=3)`, or for a wait its name."""
     if kind != "step":
-        return f"the {kind} `{name}`"
+        more = "" if input is None else f" with {orjson.dumps(input).decode()}"
+        return f"the {kind} `{name}`{more if len(more) <= SIDE_MAX else f'{more[:SIDE_MAX]}…'}"
     if isinstance(input, dict):
         input = ", ".join(f"{key}={orjson.dumps(value).decode()}" for key, value in input.items())
     text = f"{name}({'' if input is None else input}"

@@ -7,8 +7,9 @@ it stops instead, with the code as it stands there.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from copy import copy
+from functools import cached_property
 from typing import Any, Literal, cast
 
 from msgspec import Struct
@@ -17,6 +18,9 @@ from compiler.compile import compile_document
 from compiler.keys import NodeKey
 from compiler.plan import Plan
 from compiler.tracing.durable import BODY, UNDO, Durable
+from executor.blocks.http.client import GuardedClient
+from executor.blocks.sandbox.sandbox import Sandbox
+from executor.blocks.services import Services
 from executor.blocks.types.durable import DurableBlock, durable_blocks
 from executor.blocks.types.registry import Registry
 from executor.errors import BadRequest
@@ -35,6 +39,7 @@ from executor.kernel.run.step_work import Call, StepJournal, StepWork
 from executor.kernel.run.steps import ANY_INPUT
 from executor.kernel.run.undo import BothEnds, Cancelled, UndoDriver
 from executor.kernel.store.topics.store import Store
+from executor.kernel.values.payload import Bound
 from executor.kernel.values.redact import Redactor
 from executor.service.replay.journals import Journal
 
@@ -127,21 +132,36 @@ class _Border:
 
 
 class _Attempt:
-    """The attempt, as far as the code of a durable function asks."""
+    """The attempt, as far as the code of a durable function asks, with the agents that it awaits."""
 
-    def __init__(self, journal: Journal, calls: Replay, number: int) -> None:
+    def __init__(self, journal: Journal, calls: Replay, number: int, registry: Registry) -> None:
         self.run_id = journal.run
         self.workflow = journal.workflow
         self.key_text = BODY
         self.number = number
         self.idempotency_key = f"{journal.run}:{BODY}"
         self._calls = calls
+        self._registry = registry
 
     async def durable_calls(self) -> Replay:
         return self._calls
 
+    @cached_property
+    def services(self) -> Services:
+        return Services(Sandbox(threads=1), GuardedClient(), registry=self._registry)
+
+    async def evaluate(self, calls: Sequence[Bound]) -> list[Any]:
+        return await self.services.sandbox.evaluate(calls, now_ms=self.clock(), seed=self.run_id, owner=self.run_id)
+
+    def memory(self) -> None:
+        """It is read and written in steps."""
+
     def clock(self) -> int:
         return self._calls.now_ms
+
+    def close(self) -> None:
+        if "services" in vars(self):
+            self.services.sandbox.close()
 
 
 async def enter(
@@ -151,12 +171,14 @@ async def enter(
     stopped: Callable[[Replay], object] = lambda replay: None,
 ) -> Entered:
     """Enter the function with what the journal has, up to event `to`. Raises BadRequest, CorruptJournal."""
-    entry, cancelled = _entry(durable, journal, to)
+    registry = Registry.load(durable_blocks([durable]))
+    entry, cancelled = _entry(plan_of(durable, registry), journal, to)
     replay = Replay(entry, journal, stopped)
     if cancelled is not None:
         replay = UndoReplay(entry, journal, stopped, cancelled)
+    own = _Attempt(journal, replay, entry.attempt, registry)
     ctx = Context(
-        cast(Access, _Attempt(journal, replay, entry.attempt)),
+        cast(Access, own),
         {"function": durable.called, "arguments": journal.arguments, "code": journal.code},
         None,
         {},
@@ -171,18 +193,19 @@ async def enter(
     except Exception as error:
         parted = next((one for one in (error.__cause__, error) if isinstance(one, CodeUnfit | OtherCode)), None)
         return Entered("raised", error=error) if parted is None else Entered("parted", error=parted)
+    finally:
+        own.close()
     return Entered("returned", done.output)
 
 
-def plan_of(durable: Durable[..., Any]) -> Plan:
-    compiled = compile_document(durable.document(), Registry.load(durable_blocks([durable])))
+def plan_of(durable: Durable[..., Any], registry: Registry) -> Plan:
+    compiled = compile_document(durable.document(), registry)
     assert compiled.plan is not None, compiled.diagnostics
     return compiled.plan
 
 
-def _entry(durable: Durable[..., Any], journal: Journal, to: int | None) -> tuple[Entry, Cancelled | None]:
+def _entry(plan: Plan, journal: Journal, to: int | None) -> tuple[Entry, Cancelled | None]:
     """Return the last entry up to event `to`: of the function, or of what undoes it."""
-    plan = plan_of(durable)
     numbers = {plan.node_index(BODY), plan.node_index(UNDO)}
     codec, state = Codec(plan), State.new(plan)
     last: NodeKey | None = None

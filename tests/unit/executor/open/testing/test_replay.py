@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Any
 
+import msgspec
 import pytest
 
 import weft
@@ -15,6 +16,7 @@ from executor.open.testing.engines import engine
 from executor.open.testing.play import finish
 from executor.open.testing.replay import _journal_of, replay
 from executor.service.replay.journals import Journal, write
+from server.scripted_model import ScriptedModel
 
 now: dict[str, Any] = {"extra": "", "amount": 3}
 
@@ -94,3 +96,21 @@ def test_what_is_no_journal_is_refused() -> None:
     for text in ("", "{}", '{"format": "weft-journals/2"}', "x", '{"format": "weft-journals/1"}\n{"seq": 1}'):
         with pytest.raises(weft.BadRequest, match="no journals of weft"):
             replay(order, text)
+
+
+@weft.durable
+async def research(topic: str) -> str:
+    return await weft.agent("dev:m", f"Write about {topic}", tools=[charge])
+
+
+async def test_the_calls_of_an_agent_are_those_of_the_function() -> None:
+    asks = {"when": {"tool": ""}, "calls": [{"name": "charge", "arguments": {"order": "a", "amount": 3}}]}
+    model = ScriptedModel(asks, {"text": "done"})
+    async with engine(workflows=[research], models={"dev": model}) as opened:
+        run = (await opened.submit(research, topic="lanes")).run
+        assert (await finish(opened, run)).output == "done"
+        journal = await _journal_of(opened, run)
+    assert [one.output for one in replay(research, write([journal]))] == ["done"]
+    other = msgspec.structs.replace(journal, arguments={"topic": "loops"})
+    with pytest.raises(AssertionError, match=r"call 1 is the model `dev:m` with .*loops.* now, and was .*lanes"):
+        replay(research, write([other]))
