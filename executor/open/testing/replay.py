@@ -48,13 +48,14 @@ async def replays(durable: Durable[..., Any], input: Any = None, *, answers: Ans
     async with engine(workflows=[durable]) as opened:
         run = (await opened.submit(durable, input=input)).run
         await finish(opened, run, answers)
-        journal = await _journal_of(opened, run)
+        journal = await journal_of(opened, run)
     for parts in await asyncio.gather(*(_elsewhere(durable, journal, seed) for seed in SEEDS)):
         if parts:
             raise AssertionError(f"{parts}\nwith another clock, other random numbers and another order of sets")
 
 
-async def _journal_of(opened: Engine, run: str) -> Journal:
+async def journal_of(opened: Engine, run: str) -> Journal:
+    """Return the journal of a run of a durable function."""
     view = await opened.runs.view(run)
     node = await opened.runs.node(run, BODY)
     records = [

@@ -59,7 +59,9 @@ def _parts(entered: Entered, journal: Journal, file: str) -> str:
     match entered.end:
         case "parted":
             return str(entered.error)
-        case "open" if entered.calls and journal.status not in ("running", "queued"):
+        case "open" | "returned" | "raised" if recorded is None and journal.status in ("running", "queued"):
+            return ""  # it had not come further when it was read
+        case "open" if entered.calls:
             call = entered.calls[0]
             at = f"{file}:{call.site.line}: call {call.n}, {call_text(call)}"
             return f"{at}, is not in the journal: the run {was} here"

@@ -14,7 +14,7 @@ import pytest
 import weft
 from executor.open.testing.engines import engine
 from executor.open.testing.play import finish
-from executor.open.testing.replay import _journal_of, replay
+from executor.open.testing.replay import journal_of, replay
 from executor.service.replay.journals import Journal, write
 from server.scripted_model import ScriptedModel
 
@@ -50,7 +50,7 @@ def as_recorded() -> None:
     now.update(extra="", amount=3)
 
 
-async def journal_of(answers: Any = None, **arguments: Any) -> Journal:
+async def recorded(answers: Any = None, **arguments: Any) -> Journal:
     async with engine(workflows=[order]) as opened:
         run = (await opened.submit(order, **arguments)).run
         if answers is None:
@@ -58,14 +58,14 @@ async def journal_of(answers: Any = None, **arguments: Any) -> Journal:
                 await asyncio.sleep(0.01)
         else:
             await finish(opened, run, answers)
-        return await _journal_of(opened, run)
+        return await journal_of(opened, run)
 
 
 async def test_the_same_code_makes_the_same_calls_and_comes_to_the_same_end() -> None:
     ended, waits, failed = (
-        await journal_of({"courier": "Ada"}, order="a"),
-        await journal_of(order="a"),
-        await journal_of(order="a", amount=-9),
+        await recorded({"courier": "Ada"}, order="a"),
+        await recorded(order="a"),
+        await recorded(order="a", amount=-9),
     )
     one, two, three = replay(order, write([ended, waits, failed]))
     assert (one.status, one.output, one.error) == ("succeeded", "a 6 b 1 Ada ", None)
@@ -86,7 +86,7 @@ async def test_the_same_code_makes_the_same_calls_and_comes_to_the_same_end() ->
     ],
 )
 async def test_another_call_or_end_is_an_error_that_shows_it(change: Any, said: str) -> None:
-    journal = write([await journal_of({"courier": "Ada"}, order="a")])
+    journal = write([await recorded({"courier": "Ada"}, order="a")])
     now.update(change)
     with pytest.raises(AssertionError, match=said):
         replay(order, journal)
