@@ -10,6 +10,8 @@ import { defineConfig, type Plugin } from 'vite'
 const server = process.env.WEFT_URL ?? 'http://127.0.0.1:8765'
 
 // Beside each asset, what a browser may get instead (server/ui.py): compressing while it waits would cost more than it saves.
+// One packet takes what is smaller, compressed or not, and on disk each file takes 4 KB at least.
+const PACKET = 1400
 const compressed: Plugin = {
   name: 'weft-compressed',
   writeBundle(options, bundle) {
@@ -20,7 +22,7 @@ const compressed: Plugin = {
         ['br', brotliCompressSync(data)],
         ['gz', gzipSync(data, { level: 9 })],
       ] as const) {
-        if (packed.length < data.length) writeFileSync(`${path}.${ending}`, packed)
+        if (data.length > PACKET && packed.length < data.length) writeFileSync(`${path}.${ending}`, packed)
       }
     }
   },

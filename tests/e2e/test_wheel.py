@@ -223,7 +223,7 @@ def test_the_tutorial_in_python_with_the_wheel_alone(newcomer: Newcomer) -> None
     do("weft new-block shout")
 
 
-SMALL_MB = 60  # with bytecode; without pip, which is 25 MB
+SMALL_MB = 57  # with bytecode; without pip, which is 25 MB
 
 
 def test_a_small_installation_runs_functions_drawings_and_a_server(built: Path, tmp_path: Path) -> None:
