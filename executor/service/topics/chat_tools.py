@@ -7,7 +7,7 @@ from typing import Final, Literal
 from msgspec import Struct
 
 from executor.kernel.journal.codec import data_of, key_of
-from executor.kernel.journal.projection import NodeSteps, StepState
+from executor.kernel.journal.steps import NodeSteps, StepState
 from executor.kernel.store.run_rows import Record
 
 STEPS: Final = ("step.started", "step.finished", "step.lost")

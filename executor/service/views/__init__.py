@@ -13,7 +13,8 @@ from msgspec import Meta, Struct, field
 
 from compiler.diagnostics import Diagnostic
 from executor.kernel.core.events import WaitKind
-from executor.kernel.journal.projection import Attempt, Status, StepState, StepStatus
+from executor.kernel.journal.projection import Attempt, Status
+from executor.kernel.journal.steps import StepState, StepStatus
 from executor.kernel.store.statements import RunStatus
 from executor.kernel.store.topics.waits import WaitStatus
 

@@ -15,8 +15,9 @@ from msgspec.structs import astuple
 
 from compiler.plan import Plan
 from executor.errors import NotFound
-from executor.kernel.journal.projection import Entry, NodeState, StepState
+from executor.kernel.journal.projection import Entry, NodeState
 from executor.kernel.journal.reader import Records
+from executor.kernel.journal.steps import StepState
 from executor.kernel.store.run_rows import RunRow
 from executor.kernel.store.statements import TERMINAL
 from executor.kernel.store.topics.store import Store

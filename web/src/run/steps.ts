@@ -1,5 +1,5 @@
 // The durable steps inside a block: calls of `ctx.step` and `ctx.wait` in its handler, as the events tell them. The server's
-// words for this are in `executor/kernel/journal/projection.py`.
+// words for this are in `executor/kernel/journal/steps.py`.
 
 import type { Json } from '../api/schemas'
 import type { ErrorInfo, EventData, WireEvent } from '../api/types'

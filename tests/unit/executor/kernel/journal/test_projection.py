@@ -8,7 +8,7 @@ from typing import Any, get_args
 import pytest
 
 from executor.kernel.core.events import Event
-from executor.kernel.journal import projection as steps
+from executor.kernel.journal import steps
 from executor.kernel.journal.projection import ASIDE, Entry, Meaning, NodeState, Projection, decision, meaning
 from executor.kernel.store.run_rows import Record
 
