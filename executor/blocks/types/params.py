@@ -384,6 +384,8 @@ def lacking_function(kind: str, params: Mapping[str, Any], names: Collection[str
         return None
     if not names:
         return f"{kind} {name!r} (this process has no functions)"
+    if not names:
+        return f"{kind} {name!r} (this process has no functions)"
     first, rest = sorted(names)[:LISTED_MAX], len(names) - LISTED_MAX
     return f"{kind} {name!r} (this process has {', '.join(first)}{f' and {rest} more' if rest > 0 else ''})"
 

@@ -163,7 +163,7 @@ class Tool(Struct, frozen=True):
     def spec(self) -> ToolSpec:
         given = self.given
         called = self.remote.name if self.remote is not None else given.workflow or given.block or given.function
-        return ToolSpec(self.name, self.description or f"Calls {called}.", self.schema)
+        return ToolSpec(self.name, self.description or f"Calls {called}.", _without_hints(self.schema))
 
     @property
     def connection(self) -> str | None:
@@ -181,6 +181,13 @@ class Tool(Struct, frozen=True):
         answer is; it remains as it is then."""
         fields = self.schema.get("properties") or {}
         return {name: field for name, field in fields.items() if name not in ANSWERED}
+
+
+def _without_hints(schema: Any) -> Any:
+    """Return the schema without what is for forms alone."""
+    if isinstance(schema, dict):
+        return {name: _without_hints(part) for name, part in schema.items() if name != "x-ui"}
+    return [_without_hints(part) for part in schema] if isinstance(schema, list) else schema
 
 
 def takes_arguments(type: str, name: str) -> bool:

@@ -14,6 +14,8 @@ from executor.open.testing.engines import engine
 from executor.open.testing.outside import Outside
 from executor.open.testing.play import finish
 from server.scripted_model import ScriptedModel
+from tests.support.endpoints import answer, http
+from tests.support.mcp_server import mcp_shop
 
 done: list[Any] = []
 
@@ -65,6 +67,15 @@ async def grade(text: str) -> int:
 @weft.durable
 async def both(topics: list[str]) -> list[str]:
     return await weft.gather(topics, lambda topic: weft.agent("dev:m", topic, tools=[weft.tool(publish, name="post")]))
+
+
+@weft.durable
+async def with_options(url: str) -> str:
+    tools: list[Any] = [
+        weft.tool(search, approve_if="args.query.length > 3", max_calls=1),
+        {"name": "page", "block": "http", "params": {"url": url + "/{{id}}"}, "arguments": {"properties": {"id": {}}}},
+    ]
+    return await weft.agent("dev:m", "Go", tools=tools)
 
 
 @pytest.fixture(autouse=True)
@@ -171,3 +182,49 @@ async def test_a_model_that_fails_for_now_is_asked_again() -> None:
     async with engine(workflows=[briefly], models={"dev": model}) as opened:
         view = await finish(opened, (await opened.submit(briefly, topic="lanes")).run)
     assert (view.output, len(model.calls)) == ("Here.", 3)
+
+
+async def test_tools_have_options_and_may_be_those_of_documents() -> None:
+    model = ScriptedModel(
+        {"when": {"tool": ""}, "calls": [call("search", query="abc"), call("page", id="7/8")]},
+        {"when": {"round": 1}, "calls": [call("search", query="again")]},
+        {"text": "{{tool}}"},
+    )
+    async with (
+        http(lambda request: answer(200, request.target.encode(), content_type="text/plain")) as server,
+        engine(workflows=[with_options], models={"dev": model}, allow_private=[server.place]) as opened,
+    ):
+        view = await finish(opened, (await opened.submit(with_options, url=server.url)).run)
+    assert view.output == "Error: search cannot be called more than 1 times."
+    assert done == [("search", "abc")]
+    page = next(one.text for one in model.calls[1].messages if one.tool == "page")
+    assert page.count("/7%2F8") == 2, "body and url"
+
+
+async def test_a_condition_in_javascript_asks_a_person() -> None:
+    model = ScriptedModel({"when": {"tool": ""}, "calls": [call("search", query="lanes")]}, {"text": "{{tool}}"})
+    async with engine(workflows=[with_options], models={"dev": model}) as opened:
+        run = (await opened.submit(with_options, url="http://127.0.0.1:9")).run
+        view = await finish(opened, run, {"Call search?": "reject"})
+    assert view.output == "Error: a person rejected this call."
+
+
+@weft.durable
+async def shopping(url: str) -> str:
+    shop = {"name": "shop", "mcp": {"url": url}, "approve": "write"}
+    return await weft.agent("dev:m", "Go", tools=[shop])
+
+
+async def test_the_tools_of_a_server_of_tools() -> None:
+    model = ScriptedModel(
+        {"when": {"tool": ""}, "calls": [call("shop_find", id=3), call("shop_pay", id=4)]}, {"text": "{{tool}}"}
+    )
+    async with (
+        mcp_shop() as shop,
+        engine(workflows=[shopping], models={"dev": model}, allow_private=[shop.place]) as opened,
+    ):
+        run = (await opened.submit(shopping, url=shop.url)).run
+        view = await finish(opened, run, {"Call shop_pay?": "approve"})
+        assert view.status == "succeeded", view.error
+        kinds = [name for kind, name in await steps(opened, run) if kind != "model"]
+    assert kinds == ["tools of shop", "approve shop_pay", "shop_find", "shop_pay"]

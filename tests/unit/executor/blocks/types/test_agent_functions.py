@@ -11,6 +11,8 @@ import pytest
 import weft
 from compiler.builder.errors import BuildError
 from compiler.diagnostics import CompileError
+from executor.blocks.types.agent.block import AgentBlock
+from executor.blocks.types.python import Python
 from executor.open.testing.engines import engine
 from executor.open.testing.play import finish
 from server.scripted_model import ScriptedModel
@@ -97,7 +99,8 @@ async def test_a_step_is_a_tool() -> None:
     assert (started.data["name"], started.data["effect"], done) == ("search", "read", [("search", "weft", 3)])
     [offered] = model.calls[0].tools
     assert (offered.name, offered.description) == ("search", "Search the archive.")
-    assert offered.schema["properties"]["query"]["description"] == "words to look for"
+    query = {"type": "string", "title": "Query", "description": "words to look for"}
+    assert offered.schema["properties"]["query"] == query, "without hints for forms"
     assert offered.schema["required"] == ["query"]
 
 
@@ -166,6 +169,12 @@ async def test_what_is_not_here_is_found() -> None:
     async with engine() as opened:
         with pytest.raises(CompileError, match="There is no Python function"):
             await opened.run(flow)
+
+
+def test_a_process_without_the_function_lacks_it() -> None:
+    params = agent(search).document()["blocks"]["a"]["params"]
+    assert AgentBlock().lacks(params) == f"Python function {search.name!r} (this process has no functions)"
+    assert AgentBlock(Python({search.name: search})).lacks(params) is None
 
 
 def test_what_cannot_be_a_tool_is_refused() -> None:
