@@ -44,13 +44,14 @@ def debug(url: str, run_id: str, file: str | None, to: int | None, steps: bool) 
     debugger = Debugger()
 
     def stop(replay: Replay) -> None:
+        sys.settrace(None)  # the code does not go on: it is ended where it stands
         _show_calls(replay, journal, Path(durable.function.__code__.co_filename).name)
         why = "The journal ends here." if to is None else f"The code after event {to}:"
         click.echo(plain(why if replay.parted is None else f"{replay.parted.message}"), err=True)
         if replay.refused is not None:
             debugger.look_here()
-        elif replay.tasks:
-            debugger.look_at(replay.tasks[max(replay.tasks)])
+        elif waiting := [task for _, task in sorted(replay.tasks.items()) if not task.done()]:
+            debugger.look_at(waiting[-1])
 
     click.echo(f"run {run_id} of {plain(journal.workflow)}, {plain(journal.status)}", err=True)
     if steps:

@@ -41,6 +41,15 @@ async def order(order: str, amount: float) -> str:
     courier = await weft.signal("courier", type=str)
     return f"{paid:g} {courier}"
 
+async def branch(name: str) -> None:
+    if name == "waits":
+        await weft.signal("never")
+    await charge(name, 1)
+
+@weft.durable
+async def branches() -> None:
+    await weft.gather(["waits", "ends"], branch)
+
 @weft.durable
 async def undone(order: str) -> None:
     paid = await charge(order, 3)
@@ -111,6 +120,15 @@ async def test_it_stops_after_an_event_inside_of_what_the_function_calls(
     assert f"weft_debugged.py({CHARGE})both()" in shown.output and "(Pdb) 4.0" in shown.output
     assert ")order()" in shown.output
     assert "is not in the journal" in shown.output
+
+
+async def test_of_branches_it_shows_one_that_waits(weft: Weft, engine: Engine, module: ModuleType) -> None:
+    run = (await engine.submit(module.branches)).run
+    await engine.wait_finished(run, 30)
+    shown = await weft("debug", run, input="p name\nq\n")
+    assert "(Pdb) 'waits'" in shown.output
+    shown = await weft("debug", run, "--step", input="n\np name\nq\n")
+    assert "(Pdb) 'waits'" in shown.output and "Leaving" not in shown.output
 
 
 async def test_it_steps_from_the_first_line(weft: Weft, engine: Engine, module: ModuleType) -> None:
