@@ -109,7 +109,7 @@ async def test_the_calls_of_an_agent_are_those_of_the_function() -> None:
     async with engine(workflows=[research], models={"dev": model}) as opened:
         run = (await opened.submit(research, topic="lanes")).run
         assert (await finish(opened, run)).output == "done"
-        journal = await _journal_of(opened, run)
+        journal = await journal_of(opened, run)
     assert [one.output for one in replay(research, write([journal]))] == ["done"]
     other = msgspec.structs.replace(journal, arguments={"topic": "loops"})
     with pytest.raises(AssertionError, match=r"call 1 is the model `dev:m` with .*loops.* now, and was .*lanes"):
