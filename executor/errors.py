@@ -3,7 +3,8 @@
 WeftError                      code, message, hint, pointer into the request
 ├── NotFound                   run_not_found, workflow_not_found, wait_not_found, node_not_found
 ├── Conflict                   idempotency key reused for another request, run already ended, ...
-│   └── AlreadyAnswered        a wait takes one answer
+│   ├── AlreadyAnswered        a wait takes one answer
+│   └── Refused                a durable function refused an update
 ├── BadRequest                 the caller's fault, with a pointer
 │   ├── NoWorkflow             JSON that is not a workflow
 │   ├── AnswerInvalid          the answer does not fit the form; the wait is still open
@@ -85,6 +86,10 @@ class Conflict(WeftError, code="conflict"):
 
 class AlreadyAnswered(Conflict, code="already_answered"):
     """This wait was answered before."""
+
+
+class Refused(Conflict, code="update_refused"):
+    """The durable function has refused this update."""
 
 
 class BadRequest(WeftError, code="bad_request"):

@@ -29,6 +29,7 @@ _PLACES = {
     "compiler.signature": "Param",
     "compiler.tracing.blocks": "HttpResponse Mailed Rows agent email http sql",
     "compiler.tracing.calls": "Answer approve continue_as_new in_order sleep",
+    "compiler.tracing.asks": "Ask Query Update",
     "compiler.tracing.durable": "Durable durable",
     "compiler.tracing.policy": "Retry",
     "compiler.tracing.steps": "step",
@@ -36,12 +37,12 @@ _PLACES = {
     "compiler.tracing.workflow": "call workflow",
     "executor.blocks.durable.group": "group",
     "executor.blocks.durable.together": "First first gather shield timeout",
-    "executor.blocks.durable.values": "now patched random uuid",
+    "executor.blocks.durable.values": "info now patched random state uuid",
     "executor.blocks.durable.waits": "form signal until",
     "executor.blocks.types.typed": "TypedBlock block",
     "executor.errors": (
         "AlreadyAnswered AnswerInvalid BadRequest BlockError Conflict InputInvalid LimitExceeded NotFound "
-        "NotDeterministic QueueFull StepFailed StepTimeout StoreError WeftError"
+        "NotDeterministic QueueFull Refused StepFailed StepTimeout StoreError WeftError"
     ),
     "executor.kernel.handler.base": "Context Done Patch Suspend context",
     "executor.live": "Live RunFinished TextDelta ToolFinished ToolStarted WaitClosed WaitOpened",

@@ -15,6 +15,7 @@ from compiler.builder.workflow import (Workflow)
 from compiler.signature import (Param)
 from compiler.tracing.blocks import (HttpResponse, Mailed, Rows, agent, email, http, sql)
 from compiler.tracing.calls import (Answer, approve, continue_as_new, in_order, sleep)
+from compiler.tracing.asks import (Ask, Query, Update)
 from compiler.tracing.durable import (Durable, durable)
 from compiler.tracing.policy import (Retry)
 from compiler.tracing.steps import (step)
@@ -22,12 +23,12 @@ from compiler.tracing.ways import (attempt, each, otherwise, when)
 from compiler.tracing.workflow import (call, workflow)
 from executor.blocks.durable.group import (group)
 from executor.blocks.durable.together import (First, first, gather, shield, timeout)
-from executor.blocks.durable.values import (now, patched, random, uuid)
+from executor.blocks.durable.values import (info, now, patched, random, state, uuid)
 from executor.blocks.durable.waits import (form, signal, until)
 from executor.blocks.types.typed import (TypedBlock, block)
 from executor.errors import (
     AlreadyAnswered, AnswerInvalid, BadRequest, BlockError, Conflict, InputInvalid, LimitExceeded, NotFound,
-    NotDeterministic, QueueFull, StepFailed, StepTimeout, StoreError, WeftError
+    NotDeterministic, QueueFull, Refused, StepFailed, StepTimeout, StoreError, WeftError
 )
 from executor.kernel.handler.base import (Context, Done, Patch, Suspend, context)
 from executor.live import (Live, RunFinished, TextDelta, ToolFinished, ToolStarted, WaitClosed, WaitOpened)
@@ -43,17 +44,18 @@ Cancelled = CancelledError
 open = open_engine
 
 __all__ = [
-    "Agent", "AlreadyAnswered", "Answer", "AnswerInvalid", "ApiError", "Approval", "AsyncClient", "BadRequest",
-    "Block", "BlockError", "Branch", "Break", "BuildError", "Cancelled", "Case", "ChatTrigger", "Client",
-    "ClientError", "Conflict", "Container", "Context", "ContinueAsNew", "Done", "Durable", "Each", "Edge",
-    "End", "Engine", "Event", "File", "First", "Form", "FormTrigger", "Function", "Graph", "HitEndpoint",
-    "Http", "HttpResponse", "InputInvalid", "LimitExceeded", "Live", "Loop", "Mailed", "NotDeterministic",
-    "NotFound", "Note", "Parallel", "Param", "Patch", "QueueFull", "Ref", "Response", "Retry", "Router", "Rows",
-    "RunFailed", "RunFinished", "RunWorkflow", "Schedule", "SendEmail", "Sequence", "ServerUnreachable", "Set",
-    "Signal", "Sleep", "Sql", "Start", "StepFailed", "StepTimeout", "StoreError", "Suspend", "TextDelta",
-    "ToolFinished", "ToolStarted", "TraceError", "TypedBlock", "Variables", "WaitClosed", "WaitOpened",
-    "Webhook", "WeftError", "Workflow", "agent", "approve", "attempt", "block", "call", "context",
-    "continue_as_new", "durable", "each", "email", "first", "form", "gather", "group", "http", "in_order",
-    "now", "open", "otherwise", "patched", "random", "ref", "shield", "signal", "sleep", "sql", "step",
-    "timeout", "tool", "until", "uuid", "when", "workflow"
+    "Agent", "AlreadyAnswered", "Answer", "AnswerInvalid", "ApiError", "Approval", "Ask", "AsyncClient",
+    "BadRequest", "Block", "BlockError", "Branch", "Break", "BuildError", "Cancelled", "Case", "ChatTrigger",
+    "Client", "ClientError", "Conflict", "Container", "Context", "ContinueAsNew", "Done", "Durable", "Each",
+    "Edge", "End", "Engine", "Event", "File", "First", "Form", "FormTrigger", "Function", "Graph",
+    "HitEndpoint", "Http", "HttpResponse", "InputInvalid", "LimitExceeded", "Live", "Loop", "Mailed",
+    "NotDeterministic", "NotFound", "Note", "Parallel", "Param", "Patch", "Query", "QueueFull", "Ref",
+    "Refused", "Response", "Retry", "Router", "Rows", "RunFailed", "RunFinished", "RunWorkflow", "Schedule",
+    "SendEmail", "Sequence", "ServerUnreachable", "Set", "Signal", "Sleep", "Sql", "Start", "StepFailed",
+    "StepTimeout", "StoreError", "Suspend", "TextDelta", "ToolFinished", "ToolStarted", "TraceError",
+    "TypedBlock", "Update", "Variables", "WaitClosed", "WaitOpened", "Webhook", "WeftError", "Workflow",
+    "agent", "approve", "attempt", "block", "call", "context", "continue_as_new", "durable", "each", "email",
+    "first", "form", "gather", "group", "http", "in_order", "info", "now", "open", "otherwise", "patched",
+    "random", "ref", "shield", "signal", "sleep", "sql", "state", "step", "timeout", "tool", "until", "uuid",
+    "when", "workflow"
 ]

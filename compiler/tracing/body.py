@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Coroutine, Mapping, Sequence
 from contextvars import ContextVar
-from typing import Any, Protocol
+from typing import Any, NoReturn, Protocol
 
 
 class Blocks(Protocol):
@@ -31,6 +31,12 @@ class Body(Protocol):
     def sleep(self, seconds: float) -> Coroutine[Any, Any, None]: ...
 
     def approve(self, params: Mapping[str, Any], fields: Any) -> Coroutine[Any, Any, Any]: ...
+
+    def next_ask(self, update: Any) -> Coroutine[Any, Any, Any]: ...
+
+    def answer(self, update: str, id: str, answer: Any, refused: str | None) -> Coroutine[Any, Any, None]: ...
+
+    def continue_as_new(self, input: Any) -> Coroutine[Any, Any, NoReturn]: ...
 
 
 running: ContextVar[Body | None] = ContextVar("weft_durable", default=None)

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, Generic, TypedDict, TypeVar, Unpack, cast
+from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypedDict, TypeVar, Unpack, cast
 
 import msgspec
 from msgspec import UNSET
@@ -55,6 +55,11 @@ if TYPE_CHECKING:
         for that."""
 
         def __await__(self) -> Generator[Any, Any, Answer[Any]]: ...
+
+    class Continuing(Any):  # type: ignore[misc]  # see above
+        """The end of the run: awaited in a durable function; in a workflow function the block is recorded already."""
+
+        def __await__(self) -> Generator[Any, Any, NoReturn]: ...
 
 
 class Answer(msgspec.Struct, Generic[F], frozen=True):
@@ -123,13 +128,18 @@ def approve(
     return cast("Asking", Traced(node, node.scope))
 
 
-def continue_as_new(input: Any = None, *, id: str | None = None) -> None:
-    """End the run here; a new run of this workflow continues it with this input. It waits for all calls before it.
-    Inside `with weft.when(...)` this happens only in that case, and all later calls wait until it is known."""
+def continue_as_new(input: Any = None, *, id: str | None = None) -> Continuing:
+    """End the run here; a new run of this workflow continues it with this input. In a durable function it is awaited
+    and never returns: `await order.continue_as_new("7")` takes the arguments of the function. In a workflow function it
+    waits for all calls before it. Inside `with weft.when(...)` this happens only in that case, and all later calls wait
+    until it is known."""
+    if (body := present_body()) is not None:
+        return cast("Continuing", body.continue_as_new(input))
     trace = current("continue_as_new")
     block = ContinueAsNew(UNSET if input is None else input)
     trace.add("continue", block, id=id, barrier=True).ends = True
     trace.scope.ends_here()
+    return cast("Continuing", None)
 
 
 def _form(fields: Any) -> Any:

@@ -15,10 +15,12 @@ import inspect
 from collections.abc import Callable, Coroutine, Iterable, Mapping
 from datetime import timedelta
 from functools import cached_property
-from typing import Any, Final, ParamSpec, TypeVar, overload
+from typing import Any, Concatenate, Final, NoReturn, ParamSpec, TypeVar, overload
 
 from compiler.builder.errors import TraceError
 from compiler.builder.step import Block, Options
+from compiler.tracing.asks import Query, Update
+from compiler.tracing.calls import continue_as_new
 from compiler.tracing.code import code_of, reached
 from compiler.tracing.duration import pause_of
 from compiler.tracing.listing import listing_of
@@ -29,7 +31,11 @@ from compiler.tracing.workflow import FunctionWorkflow, called_by, is_composed
 from compiler.wiring import FINALLY
 
 P = ParamSpec("P")
+Q = ParamSpec("Q")
+A = TypeVar("A")
 R = TypeVar("R")
+S = TypeVar("S")
+T = TypeVar("T")
 
 BODY: Final = "body"
 UNDO: Final = "undo"  # what the function does when its run is cancelled
@@ -40,8 +46,13 @@ class Durable(FunctionWorkflow[P, Coroutine[Any, Any, R]]):
     """A durable function. `name`: of its workflow; `called`: that of its function in documents. Called in another
     durable function, or in a workflow function, it is a child run."""
 
-    def __init__(self, function: Callable[P, Coroutine[Any, Any, R]], name: str, settings: Mapping[str, Any]) -> None:
+    def __init__(
+        self, function: Callable[P, Coroutine[Any, Any, R]], name: str, settings: Mapping[str, Any], state: Any = None
+    ) -> None:
         super().__init__(function, name, settings)
+        self.state = state
+        self.queries: dict[str, Query[..., Any]] = {}
+        self.updates: dict[str, Update[Any, Any]] = {}
         self.called = f"{module_of(function)}.{function.__name__}"
         if not inspect.iscoroutinefunction(function):
             raise TraceError(f"{function.__name__} is not an `async def`, as a durable function is.", self.defined)
@@ -50,6 +61,43 @@ class Durable(FunctionWorkflow[P, Coroutine[Any, Any, R]]):
             raise TraceError(f"{message}: write it at the top of the module.", self.defined)
         if self.signature.context:
             raise TraceError("a durable function has no parameter ctx: use weft.context() in a step.", self.defined)
+
+    def query(self, function: Callable[Concatenate[S, Q], T], /) -> Query[Q, T]:
+        """`@order.query` makes a function of the published state a query: `engine.query(order.eta, run)`. Its further
+        parameters are those of the query. Raises TraceError."""
+        query: Query[Q, T] = Query(function, self.called)
+        self.queries[self._named(function)] = query
+        return query
+
+    @overload
+    def update(self, function: Callable[[], T], /) -> Update[None, T]: ...
+
+    @overload
+    def update(self, function: Callable[[A], T], /) -> Update[A, T]: ...
+
+    def update(self, function: Callable[..., Any], /) -> Any:
+        """`@order.update` declares an update by the type of its value and that of its answer; the function is not
+        called. Raises TraceError."""
+        update: Update[Any, Any] = Update(function, self.called)
+        self.updates[self._named(function)] = update
+        return update
+
+    async def continue_as_new(self, *args: P.args, **kwargs: P.kwargs) -> NoReturn:
+        """`weft.continue_as_new` with the arguments of this function, which is the one that calls it."""
+        bound = inspect.signature(self.function).bind(*args, **kwargs)
+        await continue_as_new(dict(bound.arguments))
+
+    def _named(self, function: Callable[..., Any]) -> str:
+        name = function.__name__
+        if hasattr(self, name):
+            raise TraceError(f"{self.called} has {name!r} already: give the function another name.", self.defined)
+        return name
+
+    def __getattr__(self, name: str) -> Any:
+        found = {**self.__dict__.get("queries", {}), **self.__dict__.get("updates", {})}
+        if name in found:
+            return found[name]
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     @property
     def calls(self) -> Mapping[str, Any]:
@@ -88,6 +136,7 @@ def durable(
     name: str | None = None,
     timeout: float | timedelta | None = None,
     undo: float | timedelta | None = None,
+    state: Any = None,
     settings: Mapping[str, Any] | None = None,
 ) -> Callable[[Callable[P, Coroutine[Any, Any, R]]], Durable[P, R]]: ...
 
@@ -99,6 +148,7 @@ def durable(
     name: str | None = None,
     timeout: float | timedelta | None = None,
     undo: float | timedelta | None = None,
+    state: Any = None,
     settings: Mapping[str, Any] | None = None,
 ) -> Any:
     """Make an `async def` in ordinary Python a workflow: it awaits steps and what weft offers, and after a crash or a
@@ -108,6 +158,7 @@ def durable(
               runs are open
     timeout   how long it may work in one stretch, as a timedelta or in seconds: not the time for which it waits
     undo      how long it may take to undo what it did, after a cancel or the timeout: 5 minutes by default
+    state     the type of what it publishes with `weft.state`
     settings  other `settings` of the document, such as `{"pool": "gpu"}`
 
     When its run is cancelled, or the timeout is over, `weft.Cancelled` is raised where it waits.
@@ -121,7 +172,7 @@ def durable(
             raise TraceError(f"a durable function cannot have the name {called[:80]!r}.")
         times = {"timeout_s": timeout, "cleanup_timeout_s": undo}
         given = {setting: pause_of(time, {}) for setting, time in times.items() if time is not None}
-        return Durable(function, called, {**(settings or {}), **given})
+        return Durable(function, called, {**(settings or {}), **given}, state)
 
     return made(function) if function is not None else made
 

@@ -47,6 +47,7 @@ from executor.service.topics.connections import Connections
 from executor.service.topics.connectors import Connectors
 from executor.service.topics.drafts import Drafts
 from executor.service.topics.events import Events
+from executor.service.topics.functions import Functions
 from executor.service.topics.history import History
 from executor.service.topics.lifecycle import Lifecycle
 from executor.service.topics.loom import Looms
@@ -84,9 +85,9 @@ class Figures(Struct, frozen=True):
 
 class Engine:
     """An open database and the tasks that work on it: `engine.runs`, `.events`, `.workflows`, `.drafts`, `.waits`,
-    `.signals`, `.callbacks`, `.lifecycle`, `.history`, `.backtests`, `.schedules`, `.webhooks`, `.secrets`,
-    `.connections`, `.usage`, `.upkeep`; and shortcuts for the most common calls: `submit`, `run`, `stream`, `follow`,
-    `answer`, `signal`, `cancel`. Made by `weft.open`."""
+    `.signals`, `.callbacks`, `.functions`, `.lifecycle`, `.history`, `.backtests`, `.schedules`, `.webhooks`,
+    `.secrets`, `.connections`, `.usage`, `.upkeep`; and shortcuts for the most common calls: `submit`, `run`, `stream`,
+    `follow`, `answer`, `signal`, `update`, `query`, `cancel`. Made by `weft.open`."""
 
     def __init__(self, parts: Parts, worker: Worker) -> None:
         self.parts = parts
@@ -100,6 +101,7 @@ class Engine:
         self.waits = Waits(parts)
         self.signals = Signals(parts)
         self.callbacks = Callbacks(parts, self.waits)
+        self.functions = Functions(parts, self.events, self.signals)
         self.runs = Runs(parts, self.waits, self.workflows)
         self.cards = Cards(parts)
         self.loom = Looms(parts)
@@ -131,6 +133,8 @@ class Engine:
         self.stream = self.events.stream
         self.answer = awaited(self.waits.answer)
         self.signal = awaited(self.signals.send)
+        self.query = self.functions.query
+        self.update = self.functions.update
 
     @classmethod
     async def open(

@@ -61,6 +61,8 @@ SECTIONS = {
         inbox.withdraw           Take back what RUN asks.
         inbox.signal             Send the signal NAME to RUN.
         inbox.signals            List signals sent to RUN and what received them.
+        inbox.update             Send the update NAME to RUN, and print the answer of its durable function as JSON.
+        inbox.query              Print the answer of query NAME of RUN as JSON.
     """,
     "Stop, repair and delete": """
         runs.cancel              Cancel RUN and the runs it has started.

@@ -77,7 +77,7 @@ def _echo_traceback(error: Json | None) -> None:
 def state(url: str, run_id: str, seq: int | None, as_json: bool) -> None:
     """Show the state of RUN after an event.
 
-    Its nodes, waits and variables.
+    Its nodes, waits, variables, and what a durable function has published.
     """
     found = call(url, lambda client: client.state(run_id, seq))
     _warn_past_the_end(seq, found["seq"])
@@ -122,6 +122,8 @@ def _state_lines(found: Json) -> Iterator[str]:
         yield f"  starts next: {', '.join(found['ready'][:10])}"
     for name, value in found["variables"].items():
         yield f"  {plain(name)} = {plain(json.dumps(value, ensure_ascii=False))}"
+    if found.get("state") is not None:
+        yield f"  published: {plain(json.dumps(found['state'], ensure_ascii=False))}"
 
 
 def _until(due_ms: int | None) -> str:

@@ -111,6 +111,46 @@ def signal(
 
 @click.command()
 @click.argument("run_id", metavar="RUN")
+@click.argument("name")
+@click.argument("value", metavar="[JSON|@FILE]", required=False)
+@click.option("--id", help="Id of the request: the same again asks for its answer.")
+@click.option("--timeout", "seconds", type=click.FloatRange(0), metavar="S", help="Seconds to wait for the answer.")
+@click.option("--by", default=None, help="Name to record. Default: your login name.")
+@click.pass_obj
+def update(
+    url: str, run_id: str, name: str, value: str | None, id: str | None, seconds: float | None, by: str | None
+) -> None:
+    """Send the update NAME to RUN, and print the answer of its durable function as JSON."""
+    given = read_input(value, "JSON")
+    try:
+        answer = call(
+            url,
+            lambda client: client.update(run_id, name, given, id=id, by=by or login_name(), seconds=seconds),
+        )
+    except TimeoutError as error:
+        raise Refused(f"{error}.") from None
+    click.echo(json.dumps(answer, ensure_ascii=False))
+
+
+@click.command()
+@click.argument("run_id", metavar="RUN")
+@click.argument("name")
+@click.argument("arguments", metavar="[JSON|@FILE]", required=False)
+@click.pass_obj
+def query(url: str, run_id: str, name: str, arguments: str | None) -> None:
+    """Print the answer of query NAME of RUN as JSON. The object JSON has its arguments.
+
+    It is computed from what the durable function of RUN has published, also after its end.
+    """
+    given = read_input(arguments, "JSON") or {}
+    if not isinstance(given, dict):
+        raise Refused("The arguments of a query are a JSON object.")
+    found = call(url, lambda client: client.send_query(run_id, name, given))
+    click.echo(json.dumps(found["answer"], ensure_ascii=False))
+
+
+@click.command()
+@click.argument("run_id", metavar="RUN")
 @click.option("--name", help="Only signals of this name.")
 @click.option("--correlation", help="Only signals with this correlation.")
 @with_json

@@ -128,6 +128,11 @@ def _detail(event: Event) -> str:
             return f"{data['n']} {_error(data)} (try {data['times'] + 1} in {pause:g} s)"
         case "step.lost":
             return f"{data['n']} {'is done again' if data['again'] else 'needs a decision'}"
+        case "node.state":
+            return short(data["output"]) if "output" in data else ""
+        case "update.answered":
+            answer = f"refused: {data['refused']}" if "refused" in data else short(data.get("output"))
+            return f"{data['name']}  {answer}"
         case "node.log":
             first = str(data.get("message", "")).partition("\n")[0]
             return f"text: {first}" if data.get("stream") == "text" else first
@@ -370,6 +375,10 @@ def _event_colour(event: Event) -> str | None:
 
 
 def _how_to_signal(wait: Json) -> str:
+    from compiler.tracing.asks import SIGNAL as UPDATE  # for few commands
+
+    if wait["kind"] == "signal" and (wait.get("name") or "").startswith(UPDATE):
+        return plain(f"weft update {wait['run']} {wait['name'].removeprefix(UPDATE)} JSON")
     if wait["kind"] == "signal":
         correlation = f" --correlation {wait['correlation']}" if wait.get("correlation") else ""
         return plain(f"weft signal {wait['run']} {wait.get('name')}{correlation}")

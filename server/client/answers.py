@@ -208,6 +208,7 @@ class PublicWait(TypedDict):
     opened_at_ms: int; expires_at_ms: int | None; age_s: float; title: str
     run_status: Literal["cancelled", "failed", "queued", "running", "succeeded", "waiting"]; name: str | None
     correlation: str | None; response: Any; answered_by: str | None; answered_at_ms: int | None
+class QueryAnswer(TypedDict): run: str; name: str; answer: Any
 class QueueStats(TypedDict): pool: str; runs: int; oldest_ms: int
 class RefusalView(TypedDict):
     outcome: str; count: int; first_at_ms: int; last_at_ms: int; delivery: str | None; run: str | None
@@ -233,8 +234,8 @@ class RunDetail(TypedDict):
     response: dict[str, Any] | None; variables: dict[str, Any]; waits: list[WaitView]; draft_id: str | None
     draft_rev: int | None; parent: ParentView | None; children: list[ChildView]; child_waits: list[WaitView]
     children_active: int; unread: int; usage: UsageView | None; by: str | None; continues: str | None
-    continued_as: str | None; stale: bool; stale_since_ms: int | None; lacks: str | None; nodes: list[NodeView]
-    failed_nodes: list[str]; urls: RunUrls
+    continued_as: str | None; stale: bool; stale_since_ms: int | None; lacks: str | None; state: Any
+    nodes: list[NodeView]; failed_nodes: list[str]; urls: RunUrls
 class RunDiff(TypedDict):
     a: RunHead; b: RunHead; same: bool; same_plan: bool; diverged: Divergence | None; nodes: list[NodeDiff]
     only_a: list[str]; only_b: list[str]; equal: int; differing: int; input: list[ValueDiff]; output: list[ValueDiff]
@@ -256,7 +257,7 @@ class RunState(TypedDict):
     run: str; workflow: str; version: int | None; seq: int; last_seq: int; at_ms: int; status: str; phase: str
     error: dict[str, Any] | None; nodes: list[NodeView]; waits: list[OpenWait]; retries: list[DueRetry]
     ready: list[str]; scopes: list[OpenScope]; containers: list[OpenContainer]; variables: dict[str, Any]
-    due_ms: int | None
+    due_ms: int | None; state: Any
 class RunSummary(TypedDict):
     id: str; workflow: str; version: int | None
     status: Literal["cancelled", "failed", "queued", "running", "succeeded", "waiting"]; error: dict[str, Any] | None
@@ -316,6 +317,7 @@ class TokenRevoked(TypedDict): id: str; revoked: Literal[True]
 class ToolServerChecked(TypedDict): tools: list[OfferedTool]
 class TriggerDeleted(TypedDict): id: str; deleted: bool
 class TurnView(TypedDict): run: str; at_ms: int; messages: list[dict[str, Any]]
+class UpdateAnswer(TypedDict): run: str; name: str; id: str; answered: bool; answer: Any
 UsagePage = TypedDict(
     "UsagePage",
     {

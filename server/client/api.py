@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Generator, Mapping
-from typing import TYPE_CHECKING, Any, cast
+from collections.abc import Generator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
-from server.client.call import Call
+from server.client.call import Call, new_key
 from server.client.errors import ClientError, RunFailed
 from server.client.history_calls import HistoryCalls
 from server.client.run_calls import RunCalls
@@ -58,6 +58,43 @@ def open_waits(run: Mapping[str, Any]) -> list[WaitView]:
     """The open waits of the run and of the runs below; a wait for a child is replaced by the child's own waits."""
     below: list[WaitView] = run.get("child_waits", [])
     return [wait for wait in run.get("waits", []) if wait["kind"] != "child" or not below] + below
+
+
+class Asked(Protocol):
+    """A query or an update of a durable function, as its program has it."""
+
+    @property
+    def name(self) -> str: ...
+
+    def given(self, *args: Any, **kwargs: Any) -> Any: ...
+
+    def read(self, answer: Any) -> Any: ...
+
+
+def until_answered(
+    run: str, update: str | Asked, value: Any, id: str | None, by: str | None, seconds: float | None
+) -> Generator[Call[Any] | float, Any, Any]:
+    """Yield the next call until the update is answered, and return the answer. Raises TimeoutError."""
+    name, given = (update, value) if isinstance(update, str) else (update.name, update.given(value))
+    until_s = float("inf") if seconds is None else time.monotonic() + seconds
+    id = id or new_key()
+    while True:
+        wait_s = max(0.0, min(LOOK_S, until_s - time.monotonic()))
+        found = yield RunCalls.send_update(None, run, name, given, id=id, by=by, wait_s=round(wait_s, 3))
+        if found["answered"]:
+            return found["answer"] if isinstance(update, str) else update.read(found["answer"])
+        if time.monotonic() >= until_s:
+            raise TimeoutError(f"run {run} has not answered update {name} in time; id={id!r} asks for its answer again")
+
+
+def querying(
+    query: str | Asked, run: str, args: Sequence[Any], arguments: Mapping[str, Any]
+) -> Generator[Call[Any] | float, Any, Any]:
+    """Yield the call of a query, and return the answer."""
+    if isinstance(query, str):
+        return (yield RunCalls.send_query(None, run, query, arguments))["answer"]
+    found = yield RunCalls.send_query(None, run, query.name, query.given(*args, **arguments))
+    return query.read(found["answer"])
 
 
 def until_standing(run: str, timeout_s: float | None) -> Generator[Call[Any] | float, Any, RunDetail]:

@@ -9,7 +9,7 @@ with Client("http://127.0.0.1:8765") as weft:
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, BinaryIO, Literal, Self, TypeVar, overload
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Literal, Self, TypeVar, overloa
 import httpx
 
 from executor.live import Live, Reading
-from server.client.api import Api, address, until_standing
+from server.client.api import Api, Asked, address, querying, until_answered, until_standing
 from server.client.call import Call
 from server.client.errors import ApiError, ServerUnreachable, refusal, unreachable
 from server.client.exchange import PATIENCE_S, Exchange, Server
@@ -82,14 +82,27 @@ class Client(Api):
     def wait_for(self, run: str, *, timeout_s: float | None = None) -> RunDetail:
         """Return the run once it has succeeded, or only an answer or a signal can move it (its `waits` have the links),
         or after `timeout_s`: `status` shows which. Raises RunFailed if it failed or was cancelled."""
-        steps = until_standing(run, timeout_s)
-        step = next(steps)
-        try:
-            while True:
-                step = steps.send(self._answered(step))
-        except StopIteration as done:
-            view: RunDetail = done.value
-            return view
+        return self._driven(until_standing(run, timeout_s))
+
+    def update(
+        self,
+        run: str,
+        update: str | Asked,
+        value: Any = None,
+        *,
+        id: str | None = None,
+        by: str | None = None,
+        seconds: float | None = None,
+    ) -> Any:
+        """Send a request to a durable function, and return its answer: `update(run, order.add, item)`, or the name of
+        the update. The same `id` again is the same request. Raises ApiError 409, with the code `update_refused` or
+        `run_ended`, and TimeoutError after `seconds`: the request is kept, and answered later."""
+        return self._driven(until_answered(run, update, value, id, by, seconds))
+
+    def query(self, query: str | Asked, run: str, /, *args: Any, **arguments: Any) -> Any:
+        """Return the answer of a query, `query(order.eta, run)`, computed from the state that the run published last.
+        Raises ApiError 404: there is no such query; 409: nothing was published yet."""
+        return self._driven(querying(query, run, args, arguments))
 
     @overload
     def follow(
@@ -166,6 +179,15 @@ class Client(Api):
                 except httpx.TransportError as error:
                     lost = error
                 time.sleep(download.pause_s(lost))
+
+    def _driven(self, steps: Generator[Call[Any] | float, Any, T]) -> T:
+        step = next(steps)
+        try:
+            while True:
+                step = steps.send(self._answered(step))
+        except StopIteration as done:
+            result: T = done.value
+            return result
 
     def _answered(self, step: Call[Any] | float) -> Any:
         if isinstance(step, Call):

@@ -272,6 +272,30 @@ class RunCalls:
         """List the signals of a run in order of arrival, including those that a wait received. `received_after`: Unix
         milliseconds."""
 
+    @call
+    def send_update(
+        self,
+        run: str,
+        name: str,
+        value: Any = None,
+        *,
+        id: str | None = None,
+        by: str | None = None,
+        wait_s: float = 0,
+    ) -> Call[answers.UpdateAnswer]:
+        """Send a request to a durable function, and wait at most `wait_s` seconds for its answer. `update` waits as
+        long as it takes. The same `id` again is the same request. ApiError 409: it was refused (`update_refused`), or
+        the run has ended."""
+        body, params = present(value=value, id=id, by=by), {"wait": wait_s}
+        path = "/api/runs/{id}/updates/{name}"
+        return Call("POST", path, (run, name), params, body, key=id or new_key(), wait_s=wait_s)
+
+    @call
+    def send_query(self, run: str, name: str, arguments: Mapping[str, Any] | None = None) -> Call[answers.QueryAnswer]:
+        """Query the state that a durable function published last. ApiError 404: there is no such query, or the server
+        does not have the function. ApiError 409: nothing was published yet."""
+        return Call("POST", "/api/runs/{id}/queries/{name}", (run, name), body={"arguments": dict(arguments or {})})
+
     # `rerun`, `fork`, `retry` and `migrate` of `/api/runs/{id}`
 
     @route("POST", "/api/runs/{id}/rerun")

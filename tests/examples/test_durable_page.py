@@ -22,7 +22,14 @@ def folder(tmp_path: Path) -> Path:
     blocks: list[tuple[str, str]] = re.findall(r"^```python\n# (\S+)\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE)
     for name, text in blocks:
         (tmp_path / name).write_text(f"# {name}\n{text}")
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["delivery.py", "flow.py", "main.py", "test_flow.py"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "cart.py",
+        "delivery.py",
+        "flow.py",
+        "main.py",
+        "shop.py",
+        "test_flow.py",
+    ]
     return tmp_path
 
 
@@ -45,8 +52,14 @@ def test_the_program_runs(folder: Path) -> None:
     assert done.stdout == "succeeded 3 paid, sent with Ada\n", done.stderr
 
 
-def test_the_file_has_no_findings(folder: Path) -> None:
-    done = run(folder, "-m", "server", "validate", "flow.py:order")
+def test_a_run_is_watched_and_changed(folder: Path) -> None:
+    done = run(folder, "shop.py")
+    assert done.stdout == "1\n1\n", done.stderr
+
+
+@pytest.mark.parametrize("function", ["flow.py:order", "cart.py:cart"])
+def test_the_file_has_no_findings(folder: Path, function: str) -> None:
+    done = run(folder, "-m", "server", "validate", function)
     assert done.returncode == 0, done.stderr
 
 

@@ -7,13 +7,16 @@ from collections.abc import Awaitable, Mapping, Sequence
 from datetime import UTC, datetime
 from hashlib import sha256
 from itertools import count
-from typing import Any, cast
+from typing import Any, NoReturn, cast
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from compiler.signature import Unfit, read, write
+from compiler.tracing.asks import SIGNAL, Ask, Update
 from compiler.tracing.body import present_body
 from compiler.tracing.calls import Answer
+from compiler.tracing.durable import Durable
 from compiler.tracing.steps import Step
 from compiler.tracing.workflow import FunctionWorkflow
 from executor.blocks.durable.blocks import Blocks
@@ -28,12 +31,23 @@ from executor.kernel.handler.durable import DurableCalls
 from executor.kernel.run.mismatch import CodeUnfit
 
 
+class Info(Struct, frozen=True):
+    """The run of a durable function. `by`: who started it, `user:ada` or `token:ID`, or None for a trigger, another
+    run, or a program. `replaying`: the code does again what it did before."""
+
+    run: str
+    workflow: str
+    by: str | None
+    replaying: bool
+
+
 class Running:
     """Implements `Body`. `seed` gives the next value of which random numbers are made."""
 
-    def __init__(self, ctx: Context, calls: DurableCalls, is_changed: bool = False) -> None:
+    def __init__(self, ctx: Context, calls: DurableCalls, durable: Durable[..., Any], is_changed: bool = False) -> None:
         self._ctx = ctx
         self.calls = calls
+        self._durable = durable
         self._is_changed = is_changed
         self._seeds = count(1)
         self.blocks = Blocks(ctx, calls)
@@ -41,6 +55,10 @@ class Running:
     @property
     def now(self) -> datetime:
         return datetime.fromtimestamp(self.calls.now_ms / 1000, UTC)
+
+    @property
+    def info(self) -> Info:
+        return Info(self._ctx.run_id, self._ctx.workflow, self.calls.by, self.calls.replaying)
 
     def seed(self) -> bytes:
         return sha256(f"{self.calls.seed}:{next(self._seeds)}".encode()).digest()
@@ -95,21 +113,61 @@ class Running:
         return _read(params["title"], fields, answer)
 
     async def signal(self, params: Mapping[str, Any], type: Any) -> Any:
-        return _read(params["name"], type, (await self.ask(signal, params["name"], params))["payload"])
+        return _read(params["name"], type, (await self.ask(signal, params["name"], params, _box(params)))["payload"])
 
     def refuse_type(self, error: BlockError) -> BaseException:
         """Return the error of a result that does not fit its type. If the run began with other code, the type may have
         been another."""
         return self.calls.refuse(CodeUnfit(error.message)) if self._is_changed else error
 
-    def ask(self, block: Block, name: str, params: Mapping[str, Any]) -> Awaitable[Any]:
+    def state(self, value: Any) -> None:
+        written, type = _written("state", "value", value), self._durable.state
+        if type is not None:
+            try:
+                read(type, written)
+            except Unfit as error:
+                message = f"weft.state: the value does not fit the type of {self._durable.called}: {error.message}"
+                raise TypeError(message) from None
+        self.calls.publish(written)
+
+    async def next_ask(self, update: Update[Any, Any]) -> Ask[Any, Any]:
+        name = SIGNAL + update.name
+        wanted = Suspend("signal", request={"title": f"update {update.name}", "correlation": None}, name=name)
+
+        async def suspend() -> Suspend:
+            return wanted
+
+        while True:
+            taken = await self.calls.wait(wanted.request["title"], suspend, name)
+            id, value = taken["payload"]["update"], taken["payload"]["value"]
+            try:
+                return Ask(update, id, update.taken(value), taken["received_by"])
+            except Unfit as error:
+                await self.answer(update.name, id, None, f"the value does not fit its type: {error.message}")
+
+    async def answer(self, update: str, id: str, answer: Any, refused: str | None) -> None:
+        await self.calls.answer(update, id, answer, refused)
+
+    async def continue_as_new(self, input: Any) -> NoReturn:
+        given = {name: _written(self._durable.name, name, value) for name, value in dict(input or {}).items()}
+        try:
+            self._durable.signature.arguments(given)
+        except Unfit as error:
+            raise TypeError(f"{self._durable.called}: {error.message}") from None
+        self.calls.continue_as_new(given)
+
+    def ask(self, block: Block, name: str, params: Mapping[str, Any], box: str | None = None) -> Awaitable[Any]:
         """Wait as a block of this type does with these params."""
         ctx = replace(self._ctx, params=dict(params), now_ms=self.calls.now_ms)
 
         async def suspend() -> Suspend:
             return cast(Suspend, await block.run(ctx))
 
-        return self.calls.wait(name, suspend)
+        return self.calls.wait(name, suspend, box)
+
+
+def _box(params: Mapping[str, Any]) -> str:
+    return f"{params['name']}\0{params.get('correlation')}"
 
 
 def present(called: str) -> Running:

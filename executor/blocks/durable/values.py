@@ -1,13 +1,25 @@
-"""Values that durable functions take from outside, the same each time that their code runs. They are no steps; for
-`patched` alone something is recorded."""
+"""Values that durable functions take from outside, the same each time that their code runs, and the state that they
+publish. They are no steps; for `patched` alone something is recorded."""
 
 from __future__ import annotations
 
 from datetime import datetime
 from random import Random
+from typing import Any
 from uuid import UUID
 
-from executor.blocks.durable.running import present
+from executor.blocks.durable.running import Info, present
+
+
+def state(value: Any) -> None:
+    """Publish a value, in the place of the one before: anyone who may see the run sees it, and queries compute from it.
+    It is recorded together with what the function does next."""
+    present("state").state(value)
+
+
+def info() -> Info:
+    """Return the run of this durable function. In a step `weft.context()` has it."""
+    return present("info").info
 
 
 def now() -> datetime:

@@ -6,14 +6,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
+from msgspec.structs import replace
+
 from compiler.catalog import BlockSpec
 from compiler.signature import Unfit, write
 from compiler.tracing.body import running
 from compiler.tracing.durable import TYPE, Durable, durables_of
 from executor.blocks.durable.running import Running
+from executor.blocks.types.continue_as_new import block as continue_as_new
 from executor.blocks.types.params import function_params, invalid, lacking_function
 from executor.errors import BlockError
 from executor.kernel.handler.base import Block, Context, Done
+from executor.kernel.handler.durable import ContinueAsNew
 from executor.kernel.process.tracebacks import log_raised, traceback_of
 from executor.kernel.run.attention import OtherCode, not_here
 from executor.kernel.run.mismatch import CodeUnfit
@@ -25,7 +29,7 @@ class DurableBlock:
     """`functions`: by the names of documents."""
 
     def __init__(self, functions: Mapping[str, Durable[Any, Any]]) -> None:
-        self._functions = dict(functions)
+        self.functions = dict(functions)
         # Read from the files now: they may change while the process runs.
         self._codes = {name: one.code for name, one in functions.items()}
         self.spec = BlockSpec(
@@ -45,7 +49,7 @@ class DurableBlock:
 
     def lacks(self, params: dict[str, Any]) -> str | None:
         """See `executor.kernel.worker.missing`."""
-        return lacking_function("durable function", params, self._functions)
+        return lacking_function("durable function", params, self.functions)
 
     def has_other_code(self, request: Mapping[str, Any]) -> bool:
         """Return True if the function that a question of `OtherCode` is about has other code here than where it was
@@ -57,9 +61,9 @@ class DurableBlock:
         """Output what the function returns. Raises BlockError: `function_failed`, or the error of a step that the
         function does not catch."""
         name = str(ctx.params.get("function"))
-        durable = self._functions.get(name)
+        durable = self.functions.get(name)
         if durable is None:
-            raise not_here(name, self._functions)
+            raise not_here(name, self.functions)
         of_run = str(ctx.params.get("code") or durable.code)
         try:
             arguments = durable.signature.arguments(ctx.params.get("arguments") or {})
@@ -68,9 +72,11 @@ class DurableBlock:
                 raise _other_code(durable, of_run, CodeUnfit(error.message)) from None
             raise invalid(f"{durable.called}: {error.message}") from None
         calls = await ctx.durable_calls()
-        token = running.set(Running(ctx, calls, of_run != durable.code))
+        token = running.set(Running(ctx, calls, durable, of_run != durable.code))
         try:
             return Done(write(await calls.run(lambda: durable.function(**arguments))))
+        except ContinueAsNew as ended:
+            return await continue_as_new.run(replace(ctx, params={"input": ended.input}))
         except CodeUnfit as error:
             raise _other_code(durable, of_run, error) from error
         except BlockError as error:

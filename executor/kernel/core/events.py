@@ -348,6 +348,24 @@ class StepLost(Struct, frozen=True, gc=False, tag="step.lost"):
     again: bool
 
 
+class StatePublished(Struct, frozen=True, gc=False, tag="node.state"):
+    """A durable function published its state: the output of this event. The last one counts."""
+
+    key: NodeKey
+    attempt: int
+
+
+class UpdateAnswered(Struct, frozen=True, gc=False, tag="update.answered", omit_defaults=True):
+    """A durable function answered the request `update` of its update `name` with the output of this event, or refused
+    it for the reason `refused`."""
+
+    key: NodeKey
+    attempt: int
+    update: str
+    name: str
+    refused: str | None = None
+
+
 Event = (
     RunStarted
     | NodeStarted
@@ -377,6 +395,16 @@ Event = (
     | StepLost
     | StepRetrying
     | NodeLeft
+    | StatePublished
+    | UpdateAnswered
 )
 # Recorded for readers: neither the state nor the values look at them.
-TELLS_ONLY: tuple[type[Struct], ...] = (RunForked, RunMigrated, RunRecovered, RunContinuing, NodeLog)
+TELLS_ONLY: tuple[type[Struct], ...] = (
+    RunForked,
+    RunMigrated,
+    RunRecovered,
+    RunContinuing,
+    NodeLog,
+    StatePublished,
+    UpdateAnswered,
+)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from asyncio import Future
 from collections.abc import Awaitable, Callable, Coroutine
 from contextvars import ContextVar
-from typing import Any, Protocol
+from typing import Any, NoReturn, Protocol
 
 from executor.errors import BlockError
 from executor.kernel.core.events import StepEffect, StepKind, StepOnLost
@@ -23,15 +23,29 @@ class Work(Protocol):
 group: ContextVar[str] = ContextVar("weft_group", default="")  # in which the code makes its calls
 
 
+class ContinueAsNew(Exception):
+    """The code has ended its run, which another with this `input` continues."""
+
+    def __init__(self, input: Any) -> None:
+        self.input = input
+
+
 class DurableCalls(Protocol):
     """They have their numbers in the order in which they are made. Each returns a future of the lane, for the code
-    alone to await. `now_ms`: the time of the last arrival. `seed`: the same in each entry."""
+    alone to await. `now_ms`: the time of the last arrival. `seed`: the same in each entry. `by`: who started the run.
+    `replaying`: the code does what it did before."""
 
     @property
     def now_ms(self) -> int: ...
 
     @property
     def seed(self) -> str: ...
+
+    @property
+    def by(self) -> str | None: ...
+
+    @property
+    def replaying(self) -> bool: ...
 
     def step(
         self,
@@ -44,7 +58,10 @@ class DurableCalls(Protocol):
         kind: StepKind = "step",
     ) -> Future[Any]: ...
 
-    def wait(self, name: str, suspend: Callable[[], Awaitable[Any]]) -> Future[Any]: ...
+    def wait(self, name: str, suspend: Callable[[], Awaitable[Any]], box: str | None = None) -> Future[Any]:
+        """`box`: waits with the same one wait for the same. An answer to one that the code has dropped before it
+        arrived goes to the next of them."""
+        ...
 
     def sleep(self, due_ms: int) -> Future[Any]: ...
 
@@ -52,6 +69,15 @@ class DurableCalls(Protocol):
 
     def refuse(self, error: BlockError) -> BaseException:
         """Return what the code cannot catch: the entry ends with `error`."""
+
+    def publish(self, state: Any) -> None:
+        """Record this JSON value as the state. Raises BlockError: it is too large."""
+
+    def answer(self, name: str, update: str, answer: Any, refused: str | None) -> Future[Any]: ...
+
+    def continue_as_new(self, input: Any) -> NoReturn:
+        """End the code: `run` raises ContinueAsNew."""
+        ...
 
     async def enter_shield(self) -> None:
         """Begin a part of the code during which a cancel waits."""

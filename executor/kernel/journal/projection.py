@@ -51,9 +51,7 @@ class Entry(Struct, frozen=True, gc=False):
 
     @classmethod
     def of(cls, record: Record) -> Entry:
-        return cls(
-            record.seq, record.at_ms, record.type, record.node, record.path, record.attempt, data_of(record)
-        )  # fmt: skip
+        return cls(record.seq, record.at_ms, record.type, record.node, record.path, record.attempt, data_of(record))
 
 
 # --- one event ---
@@ -318,6 +316,7 @@ class Projection:
         self.variables: dict[str, Any] | None = None if variables is None else orjson.loads(orjson.dumps(variables))
         self.response: dict[str, Any] | None = None
         self.by: str | None = None  # who started it
+        self.published: Record | None = None  # has its published state
         self.continues: str | None = None  # the run before this one
         self.continued_as: str | None = None
         self.status = "queued"
@@ -365,6 +364,8 @@ class Projection:
                 state.route = "out"
                 self.status = "running"
                 return state
+        if type == "node.state":
+            self.published = record
         return self.apply(Entry.of(record))
 
     def end(self) -> None:

@@ -94,6 +94,12 @@ class Records:
         self._page, self._next = page, 0
 
 
+async def newest(store: Journals, run: str, type: str) -> Record | None:
+    """Return the last event of this type."""
+    page, _ = await store.find_events(run, EventFilter(types=(type,), newest=True))
+    return page[0] if page else None
+
+
 async def output_of(store: Journals, record: Record) -> bytes | None:
     """Return the record's output, fetched from the blobs if it was too large for the row. Raises CorruptJournal."""
     if record.output is None and record.data and b'"blob"' in record.data:

@@ -72,13 +72,13 @@ async def starter_of(store: Store, run: str) -> str | None:
     return by if isinstance(by, str) else None
 
 
-def check_payload(payload: Any) -> bytes:
+def check_payload(payload: Any, pointer: str = "/payload") -> bytes:
     """Return the payload of a signal as JSON. Raises BadRequest for a payload beyond the bounds, which no block could
-    put out."""
+    put out. `pointer`: its place in the request."""
     try:
         encode({"payload": payload})
     except BlockError as error:
-        raise BadRequest(error.message, code=error.code, pointer="/payload", hint=BOUNDS_HINT) from None
+        raise BadRequest(error.message, code=error.code, pointer=pointer, hint=BOUNDS_HINT) from None
     return encode(payload)
 
 

@@ -32,9 +32,10 @@ from executor.kernel.process.threads import call_on
 from executor.kernel.run.ahead import Ahead
 from executor.kernel.run.attempt_log import AttemptLog
 from executor.kernel.run.border import Border
-from executor.kernel.run.durable import Driver, Entry
+from executor.kernel.run.durable import Driver
 from executor.kernel.run.kept import Checkpoints, RunMemory, StepCache
 from executor.kernel.run.loaded import LoadedRun
+from executor.kernel.run.made import Entry
 from executor.kernel.run.parts import Parts
 from executor.kernel.run.places import Place, Waiting
 from executor.kernel.run.recorded import Recorded, RecordedEnds, first_of, time_of
@@ -290,7 +291,7 @@ class Attempt:
             recorded = BothEnds(taken_seq, Recorded(store, run, self.steps_key, taken_seq), recorded)
         seed = f"{first.run}:{self.steps_key}"
         given = known, frozenset(waits), recorded, lambda: self.drains
-        entry = Entry(self.node.name, self.number, seed, first.at_ms, *given)
+        entry = Entry(self.node.name, self.number, seed, first.by, first.at_ms, *given)
         journal = self._journal()
         work = StepWork(self.number, journal, host.border, host.parts.clock.now_ms)
         if taken_seq:

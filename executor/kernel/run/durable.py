@@ -18,29 +18,28 @@ from __future__ import annotations
 import asyncio
 import heapq
 import logging
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from contextvars import copy_context
 from functools import partial
 from itertools import count
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
-from msgspec import Struct
 from msgspec.structs import replace
 
-from executor.errors import BlockError, StepFailed, StepTimeout, StoreError
-from executor.kernel.core.events import ErrorInfo, StepEffect, StepFinished, StepKind, StepOnLost
+from executor.errors import BlockError, StoreError
+from executor.kernel.core.events import StepEffect, StepFinished, StepKind, StepOnLost, UpdateAnswered
 from executor.kernel.core.facts import WaitStep
-from executor.kernel.core.state import Step
 from executor.kernel.handler.base import Leaving, MakeSuspend, Suspend
-from executor.kernel.handler.durable import Work
+from executor.kernel.handler.durable import ContinueAsNew, Work
 from executor.kernel.process.clock import Clock
 from executor.kernel.process.timers import Timers
 from executor.kernel.run.attention import step_question
 from executor.kernel.run.call_site import site_of
 from executor.kernel.run.lane import Lane
+from executor.kernel.run.made import Boxes, Entry, Made, raised
 from executor.kernel.run.mismatch import Arrival, Expected, Mismatch, changed
-from executor.kernel.run.recorded import RecordedEnds
+from executor.kernel.run.published import Published
 from executor.kernel.run.results import AtEach
 from executor.kernel.run.step_work import CANCELLED, NO_KEY, Call, Ended, StepJournal, StepWork
 from executor.kernel.run.steps import ANY_INPUT, Left
@@ -55,58 +54,19 @@ NULL: Final = b"null"
 LIVE: Final = 1 << 62  # as the number of an event that has none yet: it comes after those of the journal
 
 
-class Entry(Struct, frozen=True):
-    """The state in which an entry of a durable function begins. `known`: the steps of earlier entries, as they were
-    when it began; `open`: those of them that are open waits. `block`: the name of its block. `seed` and `started_ms`
-    are the same in each. `drains`: whether the steps that change something outside end before it does, because its run
-    was cancelled."""
-
-    block: str
-    attempt: int
-    seed: str
-    started_ms: int
-    known: Mapping[int, Step]
-    open: frozenset[int]
-    recorded: RecordedEnds
-    drains: Callable[[], bool] = bool
-
-
-class _Made:
-    """A call that the code has made in this entry. One of `work`, `suspend` and `due_ms` is set. `times`: how often the
-    work has failed; `pause_ms`: when it begins again."""
-
-    __slots__ = ("call", "due_ms", "future", "pause_ms", "stoppable", "suspend", "task", "times", "work")
-
-    def __init__(
-        self,
-        call: Call,
-        future: asyncio.Future[Any],
-        work: Work | None = None,
-        suspend: MakeSuspend | None = None,
-        due_ms: int | None = None,
-    ) -> None:
-        self.call = call
-        self.future = future
-        self.work = work
-        self.suspend = suspend
-        self.due_ms = due_ms
-        self.task: asyncio.Task[None] | None = None
-        self.stoppable = False
-        self.times = 0
-        self.pause_ms: int | None = None
-
-
 class Driver:
     """Implements `DurableCalls`. `left`, once it has left: its waits. `now_ms`: time of the last arrival."""
 
     def __init__(self, entry: Entry, journal: StepJournal, work: StepWork, clock: Clock, timers: Timers) -> None:
         self.now_ms = entry.started_ms
         self.seed = entry.seed
+        self.by = entry.by
         self.left: Left | None = None
         self.refused: BlockError | None = None
         self._entry = entry
         self._journal = journal
         self._work = work
+        self._published = Published(journal, work.border)
         self._clock = clock
         self._timers = timers
         self._loop = journal.loop
@@ -114,7 +74,7 @@ class Driver:
         self._lane = Lane(self._timer, lambda: self.now_ms, entry.seed)  # type: ignore[abstract]  # it gets those that it refuses by setattr
         self._file = ""  # of the code
         self._n = 0
-        self._made: dict[int, _Made] = {}  # not delivered yet
+        self._made: dict[int, Made] = {}  # not delivered yet
         self._expected = Expected(entry.known)
         self._new: list[int] = []  # not begun yet
         self._arrivals: list[Arrival] = []  # heap
@@ -126,6 +86,8 @@ class Driver:
         self._due: list[tuple[int, int]] = []  # heap of (due_ms, n): timers that have begun in this entry
         self._tasks: set[asyncio.Task[None]] = set()
         self._wake = asyncio.Event()
+        self._boxes = Boxes()
+        self._continues: ContinueAsNew | None = None
         self._shields = 0  # that the code is in
         self._over = self._ending = False
         self._failed: BaseException | None = None
@@ -143,17 +105,34 @@ class Driver:
         kind: StepKind = "step",
     ) -> asyncio.Future[Any]:
         call = self._call(kind, name, input, effect)
-        made = _Made(replace(call, on_lost=on_lost), self._lane.create_future(), work=work)
+        made = Made(replace(call, on_lost=on_lost), self._lane.create_future(), work=work)
         return self._add(made)
 
-    def wait(self, name: str, suspend: MakeSuspend) -> asyncio.Future[Any]:
-        return self._add(_Made(self._call("wait", name, None, "none"), self._lane.create_future(), suspend=suspend))
+    def wait(self, name: str, suspend: MakeSuspend, box: str | None = None) -> asyncio.Future[Any]:
+        made = Made(self._call("wait", name, None, "none"), self._lane.create_future(), suspend=suspend, box=box)
+        return made.future if self._boxes.answer(made) else self._add(made)
 
     def sleep(self, due_ms: int) -> asyncio.Future[Any]:
         return self._timer(due_ms, "sleep")
 
+    @property
+    def replaying(self) -> bool:
+        return self._expected.are_left
+
+    def publish(self, state: Any) -> None:
+        self._published.put(state)
+
+    def answer(self, name: str, update: str, answer: Any, refused: str | None) -> asyncio.Future[Any]:
+        told = self._work.answered(name, update, answer, refused)
+        call = self._call("step", f"answer {name}", [update, answer, refused], "none")
+        return self._add(Made(call, self._lane.create_future(), told=told))
+
+    def continue_as_new(self, input: Any) -> NoReturn:
+        self._continues = self._continues or ContinueAsNew(input)
+        raise Leaving
+
     def _timer(self, due_ms: int, name: str = "timer") -> asyncio.Future[Any]:
-        return self._add(_Made(self._call("wait", name, None, "none"), self._lane.create_future(), due_ms=due_ms))
+        return self._add(Made(self._call("wait", name, None, "none"), self._lane.create_future(), due_ms=due_ms))
 
     def patched(self, name: str) -> bool:
         """Return True if the run has this mark here, or comes here for the first time: then it gets the mark."""
@@ -169,7 +148,7 @@ class Driver:
         return True
 
     def _call(self, kind: StepKind, name: str, input: Any, effect: StepEffect) -> Call:
-        if self._over or self.refused is not None:
+        if self._over or self.refused is not None or self._continues is not None:
             raise Leaving
         if self._n >= STEPS_MAX:
             hint = "split the work into runs that the function calls, each a durable function"
@@ -189,7 +168,7 @@ class Driver:
         self.refused = self.refused or error
         return Leaving()
 
-    def _add(self, made: _Made) -> asyncio.Future[Any]:
+    def _add(self, made: Made) -> asyncio.Future[Any]:
         n = made.call.n
         self._made[n] = made
         known = self._entry.known.get(n)
@@ -200,11 +179,11 @@ class Driver:
         made.future.add_done_callback(partial(self._dropped, made))
         return made.future
 
-    def _dropped(self, made: _Made, future: asyncio.Future[Any]) -> None:
+    def _dropped(self, made: Made, future: asyncio.Future[Any]) -> None:
         if future.cancelled():
             self._stop(made)
 
-    def _stop(self, made: _Made) -> None:
+    def _stop(self, made: Made) -> None:
         """Stop the work of a step that is not needed, unless it changes something outside. Its end is recorded."""
         if made.pause_ms is not None:
             made.pause_ms = None
@@ -215,18 +194,21 @@ class Driver:
     # --- the turns ---
 
     async def run(self, main: Callable[[], Coroutine[Any, Any, Any]]) -> Any:
-        """Return the result of the code, or raise its error. Raises Leaving, and BlockError: `steps_changed`,
-        `limit_steps`, `not_deterministic`, `durable_stuck`."""
+        """Return the result of the code, or raise its error. Raises Leaving, ContinueAsNew, and BlockError:
+        `steps_changed`, `limit_steps`, `not_deterministic`, `durable_stuck`."""
         try:
             coroutine = main()
             self._file = coroutine.cr_code.co_filename  # type: ignore[attr-defined]  # that of an `async def` has it
             task = self._lane.create_task(coroutine)
             await self._idle()
-            while not task.done():
+            while not (task.done() or self._continues):
                 await self._turn(task)
                 await self._idle()
             self._expected.end(self._n)
+            await self._published.note(self._entry.attempt)
             await self._finish_steps()
+            if self._continues is not None:
+                raise self._continues
             return self._result(task)
         except Mismatch as error:
             with suppress(StoreError):  # then it has fewer words
@@ -251,7 +233,10 @@ class Driver:
         if self._arrivals:
             await self._deliver(*heapq.heappop(self._arrivals))
             return
+        await self._published.note(self._entry.attempt)
         self._begin()
+        if self._arrivals:
+            return
         if not self._is_busy():
             await self._leave()
             return
@@ -311,11 +296,13 @@ class Driver:
             ended = await self._entry.recorded.since(ended.seq)
         self.now_ms = max(self.now_ms, ended.at_ms)
         if made.future.done():
+            if made.box is not None and ended.error is None:
+                self._boxes.pass_on(made.box, ended.value(), self._made)
             return
         if ended.error is None:
             made.future.set_result(ended.value())
         else:
-            made.future.set_exception(_raised(ended.error))
+            made.future.set_exception(raised(ended.error))
 
     def _begin(self) -> None:
         """Begin what the code has called: all earlier arrivals are delivered."""
@@ -330,16 +317,18 @@ class Driver:
                 made.times, made.pause_ms = known.times, known.due_ms
                 heapq.heappush(self._due, (known.due_ms, n))
             if made.future.done():
-                if made.pause_ms is None:
-                    self._made.pop(n)
-                else:
+                if made.pause_ms is not None:
                     self._stop(made)
+                elif n not in self._open:
+                    self._made.pop(n)
             elif made.pause_ms is not None:
                 pass
             elif known is not None and known.lost:
                 made.suspend = partial(_question, step_question(self._entry.block, n, made.call.name))
                 made.work = None
                 self._ask(n)
+            elif made.told is not None:
+                self._end_now(made.call, made.told)
             elif made.work is not None:
                 self._start(made, self._do(made, made.work))
             elif made.suspend is not None:
@@ -351,12 +340,12 @@ class Driver:
         if n not in self._open:
             self._asked.append(n)
 
-    def _start(self, made: _Made, doing: Coroutine[Any, Any, None]) -> None:
+    def _start(self, made: Made, doing: Coroutine[Any, Any, None]) -> None:
         made.task = self._loop.create_task(doing, context=self._context.copy())
         self._tasks.add(made.task)
         made.task.add_done_callback(self._step_over)
 
-    async def _do(self, made: _Made, work: Work) -> None:
+    async def _do(self, made: Made, work: Work) -> None:
         call = made.call
         made.stoppable = True
         try:
@@ -388,11 +377,11 @@ class Driver:
         except BaseException as error:  # of the journal: the attempt is over
             self._failed = self._failed or error
 
-    async def _give_up(self, made: _Made) -> None:
+    async def _give_up(self, made: Made) -> None:
         ended = await self._work.fail(made.call, BlockError(CANCELLED.message, code=CANCELLED.code))
         self._arrived(made.call.n, ended)
 
-    def _pause(self, made: _Made, due_ms: int, error: BaseException) -> None:
+    def _pause(self, made: Made, due_ms: int, error: BaseException) -> None:
         made.times += 1
         made.pause_ms = due_ms
         self._work.retry(made.call, made.times, due_ms, error)
@@ -418,7 +407,7 @@ class Driver:
         if due_ms is not None and due_ms <= self._clock.now_ms():
             made = self._made[n]
             if made.work is None:
-                self._fire(made.call)
+                self._end_now(made.call)
             else:
                 made.pause_ms = None
                 self._start(made, self._do(made, made.work))
@@ -456,8 +445,11 @@ class Driver:
         until_ms = self._pause_ms()
         return until_ms is not None and until_ms <= self._clock.now_ms() + PAUSE_MS
 
-    def _fire(self, call: Call) -> None:
+    def _end_now(self, call: Call, told: tuple[UpdateAnswered, bytes] | None = None) -> None:
+        """Record a step that is nothing but this moment, and what it tells, in one append."""
         attempt, now_ms = self._entry.attempt, self._clock.now_ms()
+        if told is not None:
+            self._journal.note(*told)
         self._journal.note(replace(call, kind="step").started(attempt))
         self._journal.note(StepFinished(NO_KEY, attempt, call.n, ended_ms=now_ms), NULL)
         self._arrived(call.n, Ended(now_ms, NULL))
@@ -514,7 +506,7 @@ class Driver:
                 waits.append((suspend, made.call.wait_step(n in self._entry.known)))
         return waits, drops
 
-    async def _suspend(self, made: _Made) -> Suspend:
+    async def _suspend(self, made: Made) -> Suspend:
         if made.due_ms is not None:
             return Suspend("timer", due_ms=made.due_ms)
         assert made.suspend is not None
@@ -535,18 +527,3 @@ class Driver:
 
 async def _question(suspend: Suspend) -> Suspend:
     return suspend
-
-
-def _raised(error: ErrorInfo) -> BaseException:
-    if error.code == "wait_expired":
-        return TimeoutError(error.message)
-    kind = StepTimeout if error.code == StepTimeout.code else StepFailed
-    return kind(
-        error.message,
-        code=error.code,
-        retryable=error.retryable,
-        hint=error.hint,
-        traceback=error.traceback,
-        type=error.type,
-        arguments=error.args,
-    )

@@ -78,6 +78,11 @@ class Expected:
         ends = ((step.finished_seq, n) for n, step in known.items() if step.kind != "mark")
         self._ends = deque(sorted(end for end in ends if end[0]))
 
+    @property
+    def are_left(self) -> bool:
+        """Returns True if ends of them are to be delivered."""
+        return bool(self._ends)
+
     def is_beyond(self, n: int) -> bool:
         """Return True if no call `n` or later is recorded."""
         return n > self._last

@@ -19,15 +19,17 @@ log = logging.getLogger("weft.durable")
 
 
 class First(NamedTuple):
-    """The first event of a journal. `run`: the run that wrote it, also in a copy."""
+    """The first event of a journal. `run`: the run that wrote it, also in a copy. `by`: who started it."""
 
     run: str
     at_ms: int
+    by: str | None
 
 
 async def first_of(store: Journals, run: str) -> First:
     async for record in Records(store, run, upto=1):
-        return First(data_of(record)["run"], record.at_ms)
+        data = data_of(record)
+        return First(data["run"], record.at_ms, data.get("by"))
     raise BlockError(f"the journal of run {run} is empty", code="step_missing", retryable=False)
 
 

@@ -203,7 +203,8 @@ class Recorder:
         evolve(self._plan, state, event)
         self._record(event, self._fold.apply(event, note.output))
         note.place = Stored(self._seq, self._at_ms)
-        self._count_step(event)
+        if isinstance(event, StepStarted | StepFinished):
+            self._count_step(event)
         if note.cached is not None:
             self._beside.cached.append(note.cached)
         if type(event) is StepFinished and (event.usage or event.cost is not None):

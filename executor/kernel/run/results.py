@@ -20,7 +20,14 @@ from compiler.keys import NodeKey
 from compiler.plan import Node
 from executor.errors import BlockError
 from executor.kernel.core import facts as f
-from executor.kernel.core.events import ErrorInfo, StepFinished, StepRetrying, StepStarted
+from executor.kernel.core.events import (
+    ErrorInfo,
+    StatePublished,
+    StepFinished,
+    StepRetrying,
+    StepStarted,
+    UpdateAnswered,
+)
 from executor.kernel.handler.base import Suspend
 from executor.kernel.handler.needs import RunLimits
 from executor.kernel.run.places import Place
@@ -35,16 +42,19 @@ class Stored(NamedTuple):
     at_ms: int
 
 
+StepEvent = StepStarted | StepRetrying | StepFinished | StatePublished | UpdateAnswered
+
+
 class StepNote:
-    """The event of a step for the run's loop to record, which sets its `place`. `done` is set when it is on disk, or is
-    None if nothing waits for that. The key of `event` is filled in when it is recorded: the run may have moved to
-    another plan by then. `cached`: its output, to be stored for later runs."""
+    """An event of a step, or of a durable function, for the run's loop to record, which sets its `place`. `done` is set
+    when it is on disk, or is None if nothing waits for that. The key of `event` is filled in when it is recorded: the
+    run may have moved to another plan by then. `cached`: its output, to be stored for later runs."""
 
     __slots__ = ("cached", "done", "event", "output", "place")
 
     def __init__(
         self,
-        event: StepStarted | StepRetrying | StepFinished,
+        event: StepEvent,
         output: bytes | None = None,
         done: asyncio.Future[Stored] | None = None,
         cached: CacheRow | None = None,
@@ -62,7 +72,8 @@ class StepNote:
     def refuse(self) -> None:
         """Refuse the event: the attempt was over, so it is not recorded."""
         if self.done is not None and not self.done.done():
-            message = f"attempt {self.event.attempt} has ended: its step {self.event.n} was not recorded"
+            step = getattr(self.event, "n", "")
+            message = f"attempt {self.event.attempt} has ended: its step {step} was not recorded"
             self.done.set_exception(BlockError(message, code="attempt_over", retryable=False))
 
 

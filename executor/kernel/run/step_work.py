@@ -23,6 +23,7 @@ from executor.kernel.core.events import (
     StepOnLost,
     StepRetrying,
     StepStarted,
+    UpdateAnswered,
 )
 from executor.kernel.core.facts import WaitStep
 from executor.kernel.handler.base import Stepped, Suspend
@@ -31,7 +32,7 @@ from executor.kernel.journal.reader import Records, output_of
 from executor.kernel.process.tracebacks import traceback_of
 from executor.kernel.run.border import Border
 from executor.kernel.run.call_site import CallSite
-from executor.kernel.run.results import StepNote, Stored, Stream
+from executor.kernel.run.results import StepEvent, StepNote, Stored, Stream
 from executor.kernel.store.patience import with_retries
 from executor.kernel.store.topics.cache import CacheRow
 from executor.kernel.store.topics.store import Store
@@ -44,6 +45,7 @@ log = logging.getLogger("weft.steps")
 
 NAME_MAX: Final = 200  # characters
 SHOWN_BYTES: Final = 1_024  # of the JSON of an input
+REASON_MAX: Final = 2_000  # characters, of an update that is refused
 USAGE_MAX: Final = 20  # counts of one step
 NO_SITE: Final = CallSite()
 NO_KEY: Final[NodeKey] = ((), -1)  # the key of the moment is filled in when a note is recorded
@@ -73,7 +75,7 @@ class StepJournal(Struct, frozen=True):
 
     def note(
         self,
-        event: StepStarted | StepRetrying | StepFinished,
+        event: StepEvent,
         output: bytes | None = None,
         cached: CacheRow | None = None,
     ) -> None:
@@ -133,20 +135,20 @@ class StepWork:
     that is the time at which the steps ended.
     """
 
-    __slots__ = ("_attempt", "_border", "_journal", "_now_ms")
+    __slots__ = ("_attempt", "_journal", "_now_ms", "border")
 
     def __init__(
         self, attempt: int, journal: StepJournal, border: Border, now_ms: Callable[[], int] | None = None
     ) -> None:
         self._attempt = attempt
         self._journal = journal
-        self._border = border
+        self.border = border
         self._now_ms = now_ms
 
     def call(
         self, n: int, kind: StepKind, name: str, input: Any, effect: StepEffect, site: CallSite | None = None
     ) -> Call:
-        return new_call(self._border, n, kind, name, input, effect, site)
+        return new_call(self.border, n, kind, name, input, effect, site)
 
     async def begin(self, call: Call) -> None:
         await self._journal.record(call.started(self._attempt))
@@ -181,7 +183,12 @@ class StepWork:
 
     def _shown(self, error: BaseException, work: Any = None) -> ErrorInfo:
         traceback = getattr(error, "traceback", "") if work is None else traceback_of(error, work)
-        return self._border.shown(replace(_info_of(error), traceback=traceback))
+        return self.border.shown(replace(_info_of(error), traceback=traceback))
+
+    def answered(self, name: str, update: str, answer: Any, refused: str | None) -> tuple[UpdateAnswered, bytes]:
+        """Return the event of an answer, and its output. Raises BlockError: it is no JSON value, or too large."""
+        reason = None if refused is None else self.border.redactor.redact(refused)[:REASON_MAX]
+        return UpdateAnswered(NO_KEY, self._attempt, update, name, reason), self.border.clean(answer, dump(answer))
 
     def mark(self, call: Call) -> None:
         """Record a call of which nothing is awaited, with the next append."""
@@ -198,10 +205,10 @@ class StepWork:
         """JSON without secrets. Raises BlockError."""
         data = dump(output)
         if len(data) > ASIDE_BYTES:
-            data = await asyncio.to_thread(self._border.clean, output, data)
+            data = await asyncio.to_thread(self.border.clean, output, data)
         else:
-            data = self._border.clean(output, data)
-        if (full := self._border.full(len(data))) is not None:
+            data = self.border.clean(output, data)
+        if (full := self.border.full(len(data))) is not None:
             raise BlockError(full.message, code=full.code, retryable=False, hint=full.hint)
         return data
 

@@ -12,13 +12,14 @@ waits, no other one begins.
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from typing import Any, NoReturn
 
 from msgspec import Struct
 
 from executor.kernel.process.clock import Clock
 from executor.kernel.process.timers import Timers
-from executor.kernel.run.durable import Driver, Entry
+from executor.kernel.run.durable import Driver
+from executor.kernel.run.made import Entry
 from executor.kernel.run.recorded import RecordedEnds
 from executor.kernel.run.step_work import Ended, StepJournal, StepWork
 from executor.kernel.store.run_rows import Record
@@ -61,6 +62,9 @@ class UndoDriver(Driver):
 
     def _result(self, main: asyncio.Task[Any]) -> Any:
         return None if self._is_delivered and main.cancelled() else main.result()
+
+    def continue_as_new(self, input: Any) -> NoReturn:
+        raise RuntimeError("a run that is cancelled cannot continue as new")
 
     async def enter_shield(self) -> None:
         if self._is_next and not self._is_delivered:

@@ -26,6 +26,8 @@ SINCE: Mapping[str, int] = MappingProxyType(
         "run.recovered": 6,
         "node.left": 7,
         "step.retrying": 7,
+        "node.state": 7,
+        "update.answered": 7,
     }
 )
 

@@ -57,7 +57,8 @@ class Record(Struct, frozen=True, gc=False):
 
 
 class EventFilter(Struct, frozen=True):
-    """`after` is exclusive. `node`: in every scope, unless `path` names one. `types` empty means all."""
+    """`after` is exclusive. `node`: in every scope, unless `path` names one. `types` empty means all. `newest`: the
+    last event of these types alone, without other conditions."""
 
     after: int = 0
     limit: int = 1000
@@ -65,6 +66,7 @@ class EventFilter(Struct, frozen=True):
     types: tuple[str, ...] = ()
     since_ms: int | None = None
     path: str | None = None
+    newest: bool = False
 
 
 class NewRun(Struct, frozen=True):

@@ -9,6 +9,7 @@ from typing import Any, Final
 from msgspec import Struct
 
 from compiler.diagnostics import Diagnostic
+from compiler.tracing.asks import SIGNAL as UPDATE
 from executor.kernel.handler.base import Block
 from executor.kernel.journal.codec import data_of
 from executor.kernel.store.statements import TERMINAL
@@ -45,6 +46,7 @@ async def finish(
     approval          the action, `"approve"`, or `{"action": "approve", "fields": {...}}`
     form, question    the fields
     signal, callback  the payload, any JSON value
+    update            its value, by the name of the update
     attention         `retry`, `done` or `fail`; `retry` without an answer
     any               `weft.testing.CANCEL`: the run is cancelled while it waits there, also for a time or a child run
 
@@ -132,7 +134,8 @@ async def _may_continue(engine: Engine, wait: WaitView) -> bool:
 
 def _answered_as(wait: WaitView, answers: Answers) -> str | None:
     """Return the name under which there is an answer. A durable function has many waits, of one block."""
-    return next((name for name in (wait.block, wait.name, wait.title) if name in answers), None)
+    update = (wait.name or "").removeprefix(UPDATE)
+    return next((name for name in (wait.block, wait.name, wait.title, update) if name in answers), None)
 
 
 _ASKED: Final = {"approval": "an approval", "form": "a form", "signal": "a signal", "webhook": "a callback"}
@@ -142,6 +145,9 @@ async def _send(engine: Engine, wait: WaitView, answer: Any) -> None:
     if wait.kind == "signal":
         assert wait.name is not None, "a wait for a signal has its name"
         key = f"test:{wait.id}"
+        if wait.name.startswith(UPDATE):
+            await engine.functions.ask(wait.run, wait.name.removeprefix(UPDATE), answer, key, None, 0)
+            return
         await engine.signal(wait.run, wait.name, answer, correlation=wait.correlation, dedupe_key=key)
         return
     assert wait.link is not None, "a wait that can be answered has a link"

@@ -12,6 +12,7 @@ from copy import copy
 from functools import cached_property
 from typing import Any, Literal, cast
 
+import orjson
 from msgspec import Struct
 
 from compiler.compile import compile_document
@@ -32,12 +33,15 @@ from executor.kernel.process.clock import SystemClock
 from executor.kernel.process.timers import Timers
 from executor.kernel.run.attention import OtherCode
 from executor.kernel.run.border import Border
-from executor.kernel.run.durable import Driver, Entry
+from executor.kernel.run.durable import Driver
+from executor.kernel.run.made import Entry
 from executor.kernel.run.mismatch import Arrival, CodeUnfit, Expected, Mismatch, changed
+from executor.kernel.run.published import Published
 from executor.kernel.run.recorded import Recorded, RecordedEnds
 from executor.kernel.run.step_work import Call, StepJournal, StepWork
 from executor.kernel.run.steps import ANY_INPUT
 from executor.kernel.run.undo import BothEnds, Cancelled, UndoDriver
+from executor.kernel.store.run_rows import NewRun
 from executor.kernel.store.topics.store import Store
 from executor.kernel.values.payload import Bound
 from executor.kernel.values.redact import Redactor
@@ -69,6 +73,7 @@ class Replay(Driver):
         work = StepWork(entry.attempt, steps, cast(Border, _Border()), lambda: self.now_ms)
         clock = SystemClock()
         super().__init__(entry, steps, work, clock, Timers(clock), *more)
+        self._published = cast(Published, _Published())
         self.tasks: dict[int, asyncio.Task[Any]] = {}
         self.calls: dict[int, Call] = {}
         self.known = entry.known
@@ -92,6 +97,11 @@ class Replay(Driver):
         if task is not None:
             self.tasks[call.n], self.calls[call.n] = task, call
         return call
+
+    @property
+    def begins(self) -> set[int]:
+        """The calls that would begin now: not those that were answered at once."""
+        return self._made.keys() - self.known.keys()
 
     def part(self, error: Mismatch) -> None:
         error.explain(self._records.get(error.was.started_seq), self.known, self._journal.run_id, self._file)
@@ -130,6 +140,24 @@ class _Border:
 
     redactor = Redactor(())
 
+    def clean(self, output: Any, data: bytes) -> bytes:
+        return data
+
+
+class _Published:
+    """Takes states that the code publishes. They are not compared: a change of them fits every journal."""
+
+    def put(self, state: Any) -> None:
+        pass
+
+    async def note(self, attempt: int) -> None:
+        pass
+
+
+class _Next(Struct, frozen=True):
+    input: bytes
+    version: int | None
+
 
 class _Attempt:
     """The attempt, as far as the code of a durable function asks, with the agents that it awaits."""
@@ -142,6 +170,13 @@ class _Attempt:
         self.idempotency_key = f"{journal.run}:{BODY}"
         self._calls = calls
         self._registry = registry
+        self._end = journal.end
+
+    async def prepare_next(self, input: Any) -> NewRun:
+        """Return the next run, with the version that it was recorded with."""
+        recorded = orjson.loads((self._end and self._end.output) or b"null")
+        version = recorded.get("version") if isinstance(recorded, dict) else None
+        return cast(NewRun, _Next(orjson.dumps(input), version))
 
     async def durable_calls(self) -> Replay:
         return self._calls
@@ -187,7 +222,7 @@ async def enter(
     try:
         done = await DurableBlock({durable.called: durable}).run(ctx)
     except (JournalEnds, Leaving):
-        new = tuple(call for n, call in sorted(replay.calls.items()) if n not in entry.known and call.kind != "mark")
+        new = tuple(call for n, call in sorted(replay.calls.items()) if n in replay.begins and call.kind != "mark")
         open_ = (call for n, call in sorted(replay.calls.items()) if n in entry.known)
         return Entered("open", calls=new, waits=tuple(call for call in open_ if not entry.known[call.n].finished_seq))
     except Exception as error:
@@ -227,13 +262,15 @@ def _entry(plan: Plan, journal: Journal, to: int | None) -> tuple[Entry, Cancell
     if not attempt:
         raise BadRequest(f"run {journal.run} has not begun the durable function{'' if to is None else ' there'}")
     first = journal.records[0]
-    run = data_of(first).get("run", journal.run)
+    started = data_of(first)
+    run = started.get("run", journal.run)
     recorded: RecordedEnds = Recorded(journal, journal.run, BODY if last is None else codec.key_text(last), upto)
     cancelled = None
     if taken_seq:
         recorded = BothEnds(taken_seq, Recorded(journal, journal.run, BODY, taken_seq), recorded)
         cancelled = Cancelled(taken_seq, next(one.at_ms for one in journal.records if one.seq == taken_seq))
-    return Entry(BODY, attempt, f"{run}:{BODY}", first.at_ms, known, waits, recorded), cancelled
+    seed = f"{run}:{BODY}"
+    return Entry(BODY, attempt, seed, started.get("by"), first.at_ms, known, waits, recorded), cancelled
 
 
 def _ignore(*given: object) -> None:

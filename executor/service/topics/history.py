@@ -31,7 +31,7 @@ from executor.service.parts import Topic
 from executor.service.views import NodeView, Why
 from executor.service.views import diff as diff_view
 from executor.service.views.diff import RunDiff
-from executor.service.views.run import SlicedProjection, Slices, node_view
+from executor.service.views.run import SlicedProjection, Slices, node_view, published_in
 
 _DECIDED = frozenset(status.name.lower() for status in DECIDED)
 
@@ -115,7 +115,7 @@ class OpenContainer(Struct, frozen=True):
 class RunState(Struct, frozen=True):
     """`seq`, `at_ms`: of the event; the journal continues to `last_seq`. `status` as in RunView; `phase`: running,
     stopping, failing, cancelling, ending (its cleanups run) or finished. `nodes` have no outputs; `ready` nodes start
-    next, in this order; `due_ms` is the earliest timer."""
+    next, in this order; `due_ms` is the earliest timer. `state`: what its durable function published last."""
 
     run: str
     workflow: str
@@ -134,6 +134,7 @@ class RunState(Struct, frozen=True):
     containers: tuple[OpenContainer, ...]
     variables: dict[str, Any]
     due_ms: int | None
+    state: Any
 
 
 async def state_at(store: Store, plan: Plan, row: RunRow, seq: int | None) -> RunState:
@@ -189,6 +190,7 @@ async def state_at(store: Store, plan: Plan, row: RunRow, seq: int | None) -> Ru
         containers=await slices.of(open_container, state.containers.items()),
         variables=projection.variables or {},
         due_ms=state.due_ms(),
+        state=await published_in(store, projection, slices),
     )
 
 

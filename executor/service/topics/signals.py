@@ -8,7 +8,8 @@ from typing import Any, Final
 
 import orjson
 
-from executor.errors import AnswerInvalid, BlockError, Conflict
+from compiler.tracing.asks import SIGNAL as UPDATE
+from executor.errors import AnswerInvalid, BadRequest, BlockError, Conflict
 from executor.kernel.core.messages import Answer, SignalSent, encode
 from executor.kernel.read.find import existing_run, find_run
 from executor.kernel.run.answers import check_payload
@@ -32,11 +33,29 @@ class Signals(Topic):
         by: str | None = None,
     ) -> tuple[int, bool]:
         """Send a signal. It is stored until a wait of its name opens. Returns its number, and True if it is new. Raises
-        NotFound, Conflict (the run has ended)."""
+        NotFound, BadRequest, Conflict (the run has ended)."""
+        if name.startswith(UPDATE):
+            hint = "send it as an update: engine.update(run, name, value), or `weft update RUN NAME JSON`"
+            raise BadRequest(f"a signal cannot have a name with {UPDATE!r}", code="signal_name_reserved", hint=hint)
+        seq, new, _ = await self.post(run, name, payload, correlation, dedupe_key, by)
+        return seq, new
+
+    async def post(
+        self,
+        run: str,
+        name: str,
+        payload: Any,
+        correlation: str | None = None,
+        dedupe_key: str | None = None,
+        by: str | None = None,
+        pointer: str = "/payload",
+    ) -> tuple[int, bool, bool]:
+        """Store a signal of any name. Returns its number, whether it is new, and whether the stored one is the same.
+        `pointer`: the place of `payload` in the request. Raises as `send`."""
         parts = self._parts
         await find_run(self._store, run)
-        admitted = await parts.files.admit(payload, "/payload")
-        data = parts.redactor.redact_json(check_payload(admitted.value))
+        admitted = await parts.files.admit(payload, pointer)
+        data = parts.redactor.redact_json(check_payload(admitted.value, pointer))
         await parts.files.hold(run, admitted.files)
         by = parts.redactor.redact_value(by)
         # The name of a wait is recorded like this: with the names of secrets in place of their values.
@@ -49,10 +68,10 @@ class Signals(Topic):
         sent = encode(SignalSent(name))
         posted = await self._store.post_signal(run, name, correlation, data, dedupe_key, by, sent, parts.clock.now_ms())
         if posted is None:
-            raise Conflict(f"run {run} has ended and accepts no more signals", code="run_ended")
+            raise Conflict(f"run {run} has ended and accepts no more signals and updates", code="run_ended")
         row, new = posted
         parts.wake(run)
-        return row.seq, new
+        return row.seq, new, (row.name, row.payload) == (name, data)
 
     async def list(
         self,

@@ -268,7 +268,7 @@ class RunView(Struct, frozen=True, omit_defaults=True):
     `continues`: the run that ended with this one as its next; `continued_as`: the run that continues this one. `stale`:
     its worker stopped responding, and no other one has continued the run yet; `stale_since_ms`: when the lease of that
     worker lapsed. `lacks`: the function or block type that the run waits for, as the process that answers does not
-    have it."""
+    have it. `state`: what its durable function published last."""
 
     id: str
     workflow: str
@@ -299,6 +299,7 @@ class RunView(Struct, frozen=True, omit_defaults=True):
     stale: bool = False
     stale_since_ms: int | None = None
     lacks: str | None = None
+    state: Any = None
 
     @property
     def failed_nodes(self) -> tuple[str, ...]:

@@ -66,9 +66,16 @@ async def build(store: Store, plan: Plan, row: RunRow, waits: tuple[WaitView, ..
             output = None if data is None else await slices.decoded(data), size
         nodes.append(node_view(plan, tracebacks.limited(state), output))
     run_output = None if row.output is None else await slices.decoded(row.output)
+    published = await published_in(store, projection, slices)
     if slices.is_over:
         await slices.rest()
-    return _view(row, projection, run_output, tuple(nodes), waits)
+    return _view(row, projection, run_output, published, tuple(nodes), waits)
+
+
+async def published_in(store: Store, projection: Projection, slices: Slices) -> Any:
+    """Return the state that a durable function published last."""
+    record = projection.published
+    return None if record is None else await slices.decoded(await output_of(store, record) or b"null")
 
 
 def of_ended(plan: Plan, row: RunRow, records: Sequence[Record]) -> RunView:
@@ -76,10 +83,11 @@ def of_ended(plan: Plan, row: RunRow, records: Sequence[Record]) -> RunView:
     are made when they are read."""
     projection = Projection(plan.variables)
     for record in records:
-        if record.node is None or record.type == "variables.patched":
+        if record.node is None or record.type in ("variables.patched", "node.state"):
             projection.apply_record(record)
     output = None if row.output is None else orjson.loads(row.output)
-    return _view(row, projection, output, LazyNodes(lambda: _nodes_of(plan, records)), ())
+    published = None if projection.published is None else orjson.loads(projection.published.output or b"null")
+    return _view(row, projection, output, published, LazyNodes(lambda: _nodes_of(plan, records)), ())
 
 
 def _nodes_of(plan: Plan, records: Sequence[Record]) -> tuple[NodeView, ...]:
@@ -100,13 +108,19 @@ def _nodes_of(plan: Plan, records: Sequence[Record]) -> tuple[NodeView, ...]:
 
 
 def _view(
-    row: RunRow, projection: Projection, output: Any, nodes: Sequence[NodeView], waits: tuple[WaitView, ...]
+    row: RunRow,
+    projection: Projection,
+    output: Any,
+    published: Any,
+    nodes: Sequence[NodeView],
+    waits: tuple[WaitView, ...],
 ) -> RunView:
     return view_of(
         RunView,
         row,
         input=orjson.loads(row.input),
         output=output,
+        state=published,
         error=None if row.error is None else orjson.loads(row.error),
         response=projection.response,
         variables=projection.variables or {},

@@ -211,6 +211,9 @@ async def test_a_node_with_the_name_of_a_type_is_not_an_event_of_it(store: Store
             for limit in (1, 2, 5, 100):
                 page, count = await store.find_events(run.id, EventFilter(after, limit, types=(type,)))
                 assert ([event.seq for event in page], count) == ([seq for seq in all if seq > after][:limit], 9)
+        page, count = await store.find_events(run.id, EventFilter(types=(type,), newest=True))
+        assert ([event.seq for event in page], count) == (all[-1:], 1)
+    assert await store.find_events(run.id, EventFilter(types=("node.failed",), newest=True)) == ([], 0)
 
 
 async def appended(store: Store, run: RunRow, *records: Record) -> RunRow:

@@ -26,7 +26,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="package")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SyncServerProcess]:
     folder = tmp_path_factory.mktemp("openapi")
-    process = SyncServerProcess(folder, {"WEFT_TOKEN": TOKEN}, log=folder / "log")
+    process = SyncServerProcess(
+        folder, {"WEFT_TOKEN": TOKEN, "WEFT_FUNCTIONS": "tests.support.durable_stock"}, log=folder / "log"
+    )
     yield process
     if process.running:
         process.kill()

@@ -9,6 +9,7 @@ from typing import Any
 import httpx
 
 from tests.support.documents import connector, document
+from tests.support.durable_stock import stock
 from tests.support.server import SyncServerProcess
 
 TOKEN = "a-token-of-the-server"
@@ -77,6 +78,8 @@ class World:
         self.ended = ended = [self._run(client, {"document": ENDING}, "succeeded") for _ in range(2)]
         gone = self._run(client, {"document": ENDING}, "succeeded")
         open_ = [self._run(client, {"document": ASKING}, "waiting") for _ in range(8)]
+        stocked = {"document": stock.document(), "input": {"goods": ["tea"]}}
+        stocks = [self._run(client, stocked, "waiting") for _ in range(2)]
         waiting, doomed, asked, called = open_[:3], open_[3:5], open_[5:7], open_[7:]
         drafts = [client.post("/api/drafts", json={"document": one}).json()["id"] for one in DOCUMENTS * 3]
         for name, auth in (("0", "none"), ("1", "none"), ("-signed", "hmac"), ("-gone", "none")):
@@ -111,6 +114,11 @@ class World:
             ("/api/runs/", "id"): ended + waiting,
             ("/api/runs/", "other"): ended + waiting,
             ("/api/runs/", "name"): ["go"],
+            ("/api/runs/{id}/lane", "id"): stocks,
+            ("/api/runs/{id}/queries/", "id"): stocks,
+            ("/api/runs/{id}/queries/", "name"): ["count"],
+            ("/api/runs/{id}/updates/", "id"): stocks,
+            ("/api/runs/{id}/updates/", "name"): ["add"],
             ("DELETE /api/runs/{id}", "id"): [gone, gone, waiting[0]],
             ("/api/runs/{id}/nodes/", "id"): ended,
             ("/api/runs/{id}/nodes/", "key"): list(ENDING["blocks"]),
@@ -149,6 +157,6 @@ class World:
         return [wait["link"].rpartition("/")[2] for wait in found if wait["kind"] in kinds]
 
     def _run(self, client: httpx.Client, body: Document, status: str, path: str = "/api/runs") -> str:
-        run = client.post(f"{path}?wait=60", json={**body, "input": {}}).json()
+        run = client.post(f"{path}?wait=60", json={"input": {}, **body}).json()
         assert run["status"] == status, run
         return str(run["run"])

@@ -560,6 +560,8 @@ class ModelStore(
             and (not where.types or record.type in where.types)
             and (where.since_ms is None or record.at_ms >= where.since_ms)
         ]
+        if where.newest:
+            return found[-1:], len(found[-1:])
         return [record for record in found if record.seq > where.after][: where.limit], len(found)
 
     # --- messages from outside

@@ -78,7 +78,7 @@ function pasteClip(clip: Clip, at: Point, parent: string): void {
   }
   focusNode(blocks[0] ?? null)
   const left = Object.keys(clip.blocks).length - Object.keys(ids).length
-  if (left) toast('Triggers were not pasted because they cannot be inside a container.', 'wait')
+  if (left) toast('Triggers cannot be inside a container.', 'wait')
   announce(`${Object.keys(ids).length} blocks pasted`)
 }
 

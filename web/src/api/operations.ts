@@ -67,6 +67,8 @@ import type {
   OpenApiImport,
   OpenApiImported,
   PublicWait,
+  QueryAnswer,
+  QueryRequest,
   RerunManyRequest,
   RerunPreview,
   RerunRequest,
@@ -114,6 +116,8 @@ import type {
   ToolServerAsked,
   ToolServerChecked,
   TriggerDeleted,
+  UpdateAnswer,
+  UpdateRequest,
   UsagePage,
   UserChanged,
   UserList,
@@ -565,6 +569,20 @@ export interface Operations {
     query: Record<never, never>
     body: SignalRequest | undefined
     answer: SignalAccepted
+  }
+  /** Query the published state of a run. */
+  'POST /api/runs/{id}/queries/{name}': {
+    path: { id: string; name: string }
+    query: Record<never, never>
+    body: QueryRequest | undefined
+    answer: QueryAnswer
+  }
+  /** Send an update to a run. */
+  'POST /api/runs/{id}/updates/{name}': {
+    path: { id: string; name: string }
+    query: { wait?: number }
+    body: UpdateRequest | undefined
+    answer: UpdateAnswer
   }
   /** The request behind a resume link. */
   'GET /api/resume/{token}': {
@@ -1047,4 +1065,5 @@ export const KEYED: ReadonlySet<string> = new Set([
   'POST /api/runs/{id}/rerun',
   'POST /api/runs/rerun',
   'POST /api/runs/{id}/signals/{name}',
+  'POST /api/runs/{id}/updates/{name}',
 ])

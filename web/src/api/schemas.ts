@@ -33,6 +33,8 @@ export const EVENT_TYPES = [
   'step.lost',
   'step.retrying',
   'node.left',
+  'node.state',
+  'update.answered',
 ] as const
 
 /** PUT /api/workflows/{name}/active. `activate_triggers`: its schedules and webhooks start runs even if it has
@@ -1228,6 +1230,18 @@ export interface PublicWait {
   answered_at_ms: number | null
 }
 
+/** `answer`: what the function of the query has returned. */
+export interface QueryAnswer {
+  run: string
+  name: string
+  answer: Json
+}
+
+/** POST /api/runs/{id}/queries/{name}. `arguments`: those of the query, by name. */
+export interface QueryRequest {
+  arguments?: JsonObject
+}
+
 /** Runs of a pool that wait for a worker; `oldest_ms`: for how long the first of them has. */
 export interface QueueStats {
   pool: string
@@ -1357,7 +1371,7 @@ export interface RunDeleted {
  * `continues`: the run that ended with this one as its next; `continued_as`: the run that continues this one. `stale`:
  * its worker stopped responding, and no other one has continued the run yet; `stale_since_ms`: when the lease of that
  * worker lapsed. `lacks`: the function or block type that the run waits for, as the process that answers does not
- * have it. */
+ * have it. `state`: what its durable function published last. */
 export interface RunDetail {
   id: string
   workflow: string
@@ -1387,6 +1401,7 @@ export interface RunDetail {
   stale: boolean
   stale_since_ms: number | null
   lacks: string | null
+  state: Json
   nodes: NodeView[]
   failed_nodes: string[]
   urls: RunUrls
@@ -1511,7 +1526,7 @@ export interface RunResult {
 
 /** `seq`, `at_ms`: of the event; the journal continues to `last_seq`. `status` as in RunView; `phase`: running,
  * stopping, failing, cancelling, ending (its cleanups run) or finished. `nodes` have no outputs; `ready` nodes start
- * next, in this order; `due_ms` is the earliest timer. */
+ * next, in this order; `due_ms` is the earliest timer. `state`: what its durable function published last. */
 export interface RunState {
   run: string
   workflow: string
@@ -1530,6 +1545,7 @@ export interface RunState {
   containers: OpenContainer[]
   variables: JsonObject
   due_ms: number | null
+  state: Json
 }
 
 /** A run in a list, without its nodes and variables. `input_summary`: the beginning of the input as JSON text;
@@ -1955,6 +1971,24 @@ export interface TurnView {
   run: string
   at_ms: number
   messages: JsonObject[]
+}
+
+/** The answer to request `id`, or null while there is none (`answered` is false). `run`: the one that answered it,
+ * which may be one that continues the run that was asked. */
+export interface UpdateAnswer {
+  run: string
+  name: string
+  id: string
+  answered: boolean
+  answer: Json
+}
+
+/** POST /api/runs/{id}/updates/{name}. `id`: the same again is the same request; the Idempotency-Key header does the
+ * same. */
+export interface UpdateRequest {
+  value?: Json
+  id?: string | null
+  by?: string | null
 }
 
 /** Usage of steps from one day to another, also in runs that were deleted since, and of evaluations. Days without

@@ -263,6 +263,8 @@ export interface EventData {
   name?: string
   outcome?: 'answered' | 'fired' | 'expired' | 'cancelled'
   by?: string | null
+  /** Of an update that a durable function refused: why. */
+  refused?: string
   ops?: [string, string, Json][]
   message?: string
   /** Of a log: the live text of the whole attempt, or lines of its log. */

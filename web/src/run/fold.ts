@@ -74,8 +74,6 @@ function apply(view: Draft, event: WireEvent): void {
     case 'run.recovered':
       view.tears = [...view.tears, { seq: event.seq, at: event.at_ms, lastAt: before ?? event.at_ms }]
       return
-    case 'run.continuing':
-      return
   }
   if (event.block === null) return
   const node = view.nodes.get(keyOf(event.block, event.path)) ?? newNode(event)

@@ -77,6 +77,13 @@ SELECT page.seq FROM (
     CROSS JOIN $events(b.head) AS j
    WHERE j.value ->> 1 IN $texts(:types)) AS page
  WHERE page.seq > :after ORDER BY page.seq LIMIT :limit"""
+NEWEST_OF_TYPES = """
+SELECT b.first_seq + j.key AS seq
+  FROM (SELECT b.first_seq, b.head FROM batches AS b
+         WHERE b.n = $number_of(:run) AND ({has}) AND {found} > 0
+         ORDER BY b.seq DESC LIMIT 1) AS b
+  CROSS JOIN $events(b.head) AS j
+ WHERE j.value ->> 1 IN $texts(:types) ORDER BY 1 DESC LIMIT 1"""
 LAST = "SELECT coalesce(max(seq), 0) FROM batches WHERE n = $number_of(:run)"
 # The batches that these events are in.
 JOURNAL_OF_SEQS = f"""
@@ -190,7 +197,7 @@ async def read_events(readers: Readers, run_id: str, after: int = 0, limit: int 
 
 
 async def find_events(readers: Readers, run_id: str, where: EventFilter) -> tuple[list[Record], int]:
-    """Return a page, and the count of all that match, ignoring `after` and `limit`."""
+    """Return a page, and the count of all that match, ignoring `after` and `limit`; of `newest` that of the page."""
     if where.node is None and where.path is None and where.since_ms is None:
         if not where.types:  # each record has the number of its place
             records = await read_events(readers, run_id, where.after, where.limit)
@@ -215,6 +222,9 @@ async def _find_types(readers: Readers, run_id: str, where: EventFilter) -> tupl
         "run": run_id,
         "types": as_list(types),
     }
+    if where.newest:
+        seqs = [seq for (seq,) in await readers.all(NEWEST_OF_TYPES.format(found=found, has=has), of_types)]
+        return seqs, len(seqs)
     page = {**of_types, "after": where.after, "limit": where.limit}
     seqs = [seq for (seq,) in await readers.all(PAGE_OF_TYPES.format(found=found, has=has), page)]
     if where.after <= 0 and len(seqs) < where.limit:

@@ -71,6 +71,8 @@ LEAST_ROLE = {
     "GET /api/runs/{id}/why": "viewer",
     "POST /api/runs/{id}/cancel": "editor",
     "POST /api/runs/{id}/signals/{name}": "editor",
+    "POST /api/runs/{id}/updates/{name}": "editor",
+    "POST /api/runs/{id}/queries/{name}": "viewer",
     "POST /api/runs/{id}/fork": "editor",
     "POST /api/runs/{id}/nodes/{key}/retry": "editor",
     "POST /api/runs/{id}/migrate": "editor",

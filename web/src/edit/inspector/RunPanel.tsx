@@ -11,6 +11,7 @@ import { dateTime, durationText } from '../../ui/time'
 import { useClock } from '../../ui/useClock'
 import { whoOf } from '../../ui/words'
 import { Section } from './parts'
+import { Published } from './Published'
 import { outputOf, RunOutcome } from './RunOutcome'
 
 export function RunPanel(): ReactElement {
@@ -60,6 +61,7 @@ export function RunPanel(): ReactElement {
       </header>
       <div className="inspector__body">
         <RunOutcome height={280} />
+        <Published />
         {input === undefined || input === null ? null : (
           <Section label="Input">
             <ValueTree value={input} base="input" name={`${id}-input`} label="Input of the run" height={220} />

@@ -40,7 +40,7 @@ export function Notices(): ReactElement | null {
           <p>
             {mayNot
               ? mayNot.replace('This needs', 'Changing or running this workflow needs')
-              : 'This window is too small for editing. You can view and run the workflow, and answer approvals.'}
+              : 'This window is too small to edit. You can run the workflow and answer approvals.'}
           </p>
         </div>
       ) : null}

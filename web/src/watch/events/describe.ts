@@ -30,9 +30,9 @@ export const EVENT_GROUPS = [
   },
   { id: 'retry', label: 'Failures and retries', types: ['node.failed', 'retry.scheduled', 'retry.hastened'] },
   { id: 'scope', label: 'Iterations and branches', types: ['region.sized', 'scope.opened', 'region.exited'] },
-  { id: 'wait', label: 'Waits', types: ['wait.opened', 'wait.closed', 'node.left', 'run.parked'] },
+  { id: 'wait', label: 'Waits', types: ['wait.opened', 'wait.closed', 'update.answered', 'node.left', 'run.parked'] },
   { id: 'step', label: 'Steps of blocks', types: ['step.started', 'step.retrying', 'step.finished', 'step.lost'] },
-  { id: 'data', label: 'Variables and logs', types: ['variables.patched', 'node.log'] },
+  { id: 'data', label: 'State, variables and logs', types: ['node.state', 'variables.patched', 'node.log'] },
 ] as const
 
 /** The tone of what an event says; 'quiet' for what is neither good nor bad. */
@@ -171,6 +171,10 @@ function happened(event: WireEvent, doc: Document | null): string {
       return `${name}: step ${data.n} failed, try ${(data.times ?? 0) + 1} in ${roughly((data.due_ms ?? 0) - event.at_ms)}`
     case 'step.lost':
       return `${name}: step ${data.n} was lost${data.again ? ' and is done again' : ''}`
+    case 'node.state':
+      return `${name} published its state`
+    case 'update.answered':
+      return `${name} ${data.refused === undefined ? 'answered' : 'refused'} update ${data.name ?? ''}${data.refused ? `: ${data.refused}` : ''}`
     case 'variables.patched':
       return `${name} set ${(data.ops ?? []).map(([, path]) => path.replace(/^\$\.?/, '')).join(', ') || 'variables'}`
     case 'node.log':
