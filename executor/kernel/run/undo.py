@@ -16,6 +16,7 @@ from typing import Any, NoReturn
 
 from msgspec import Struct
 
+from executor.errors import BlockError
 from executor.kernel.process.clock import Clock
 from executor.kernel.process.timers import Timers
 from executor.kernel.run.durable import Driver
@@ -61,7 +62,11 @@ class UndoDriver(Driver):
         self._blocked: list[asyncio.Future[None]] = []  # shields that begin after it
 
     def _result(self, main: asyncio.Task[Any]) -> Any:
-        return None if self._is_delivered and main.cancelled() else main.result()
+        if self._is_delivered:
+            return None if main.cancelled() else main.result()
+        main.result()
+        message = "the function returned before the cancel reached it: what it did is done, and nothing was undone"
+        raise BlockError(message, code="cancelled_late", retryable=False)
 
     def continue_as_new(self, input: Any) -> NoReturn:
         raise RuntimeError("a run that is cancelled cannot continue as new")

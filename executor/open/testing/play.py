@@ -93,6 +93,7 @@ async def _next_due_ms(engine: Engine) -> int | None:
 async def _answer(engine: Engine, run: str, answers: Answers, answered: set[tuple[str, str]]) -> bool:
     """Answer one of the open waits of the run and of those below it. Returns False if there is none to answer."""
     view = await engine.runs.view(run)
+    stuck: Stuck | None = None
     for wait in [*view.waits, *view.child_waits]:
         name = _answered_as(wait, answers)
         is_cancel = name is not None and answers[name] is CANCEL
@@ -105,7 +106,8 @@ async def _answer(engine: Engine, run: str, answers: Answers, answered: set[tupl
                 continue
             hint = f'answers={{"{wait.block}": ...}}'
             asked = _ASKED.get(wait.kind, wait.kind)
-            raise Stuck(f"block {wait.block!r} waits for {asked}, and there is no answer: {hint}")
+            stuck = stuck or Stuck(f"block {wait.block!r} waits for {asked}, and there is no answer: {hint}")
+            continue
         if is_cancel and await _is_cancelled(engine, run):
             continue
         answer = "retry" if name is None else answers[name]
@@ -115,6 +117,8 @@ async def _answer(engine: Engine, run: str, answers: Answers, answered: set[tupl
         answer = answer(wait) if callable(answer) else answer
         await (engine.cancel(run) if answer is CANCEL else _send(engine, wait, answer))
         return True
+    if stuck is not None:
+        raise stuck
     return False
 
 

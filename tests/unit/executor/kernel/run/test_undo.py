@@ -129,6 +129,23 @@ async def test_a_step_that_changes_something_ends_first_and_its_output_is_known(
 
 
 @weft.durable
+async def done_by_then() -> str:
+    return await slow_write("pay")
+
+
+async def test_a_function_that_returns_before_it_sees_the_cancel_has_undone_nothing() -> None:
+    outside.clear()
+    async with engine(workflows=[done_by_then]) as opened:
+        run = (await opened.submit(done_by_then)).run
+        await until(opened, run, "step.started", "slow_")
+        await opened.cancel(run)
+        view = await finish(opened, run)
+    [undo] = [node for node in view.nodes if node.key == "undo@:finally"]
+    assert undo.error is not None
+    assert (view.status, undo.error["code"], effects()) == ("cancelled", "cancelled_late", ["pay"])
+
+
+@weft.durable
 async def careless(order: str) -> str:
     await do(order)
     await weft.signal("never")
