@@ -15,7 +15,7 @@ from compiler.tracing.durable import TYPE, Durable, durables_of
 from executor.blocks.durable.running import Running
 from executor.blocks.types.continue_as_new import block as continue_as_new
 from executor.blocks.types.params import function_params, invalid, lacking_function
-from executor.errors import BlockError
+from executor.errors import BlockError, NotDeterministic
 from executor.kernel.handler.base import Block, Context, Done
 from executor.kernel.handler.durable import ContinueAsNew
 from executor.kernel.process.tracebacks import log_raised, traceback_of
@@ -80,7 +80,8 @@ class DurableBlock:
         except CodeUnfit as error:
             raise _other_code(durable, of_run, error) from error
         except BlockError as error:
-            error.traceback = traceback_of(error, durable.function) or error.traceback
+            raised = error.__cause__ if isinstance(error.__cause__, NotDeterministic) else error  # with the same text
+            error.traceback = traceback_of(raised, durable.function) or error.traceback
             error.retryable = False
             raise
         except Unfit as error:

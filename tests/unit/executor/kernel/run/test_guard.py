@@ -81,6 +81,7 @@ async def test_it_is_refused_with_the_line_also_if_the_code_catches_it(name: str
             f"test_guard.py:{WORK[name].__code__.co_firstlineno + (name == 'socket') * 2}: "
         )
         assert said in error["message"]
+        assert error["traceback"].count(error["message"]) == 1
     assert not Path("/tmp/weft-guard").exists()
 
 
