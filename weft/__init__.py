@@ -37,6 +37,7 @@ _PLACES = {
     "compiler.tracing.workflow": "call workflow",
     "executor.blocks.durable.group": "group",
     "executor.blocks.durable.together": "First first gather shield timeout",
+    "executor.blocks.durable.opened": "Child callback start",
     "executor.blocks.durable.values": "info now patched random state uuid",
     "executor.blocks.durable.waits": "form signal until",
     "executor.blocks.types.typed": "TypedBlock block",

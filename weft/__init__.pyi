@@ -23,6 +23,7 @@ from compiler.tracing.ways import (attempt, each, otherwise, when)
 from compiler.tracing.workflow import (call, workflow)
 from executor.blocks.durable.group import (group)
 from executor.blocks.durable.together import (First, first, gather, shield, timeout)
+from executor.blocks.durable.opened import (Child, callback, start)
 from executor.blocks.durable.values import (info, now, patched, random, state, uuid)
 from executor.blocks.durable.waits import (form, signal, until)
 from executor.blocks.types.typed import (TypedBlock, block)
@@ -46,16 +47,16 @@ open = open_engine
 __all__ = [
     "Agent", "AlreadyAnswered", "Answer", "AnswerInvalid", "ApiError", "Approval", "Ask", "AsyncClient",
     "BadRequest", "Block", "BlockError", "Branch", "Break", "BuildError", "Cancelled", "Case", "ChatTrigger",
-    "Client", "ClientError", "Conflict", "Container", "Context", "ContinueAsNew", "Done", "Durable", "Each",
-    "Edge", "End", "Engine", "Event", "File", "First", "Form", "FormTrigger", "Function", "Graph",
+    "Child", "Client", "ClientError", "Conflict", "Container", "Context", "ContinueAsNew", "Done", "Durable",
+    "Each", "Edge", "End", "Engine", "Event", "File", "First", "Form", "FormTrigger", "Function", "Graph",
     "HitEndpoint", "Http", "HttpResponse", "InputInvalid", "LimitExceeded", "Live", "Loop", "Mailed",
     "NotDeterministic", "NotFound", "Note", "Parallel", "Param", "Patch", "Query", "QueueFull", "Ref",
     "Refused", "Response", "Retry", "Router", "Rows", "RunFailed", "RunFinished", "RunWorkflow", "Schedule",
     "SendEmail", "Sequence", "ServerUnreachable", "Set", "Signal", "Sleep", "Sql", "Start", "StepFailed",
     "StepTimeout", "StoreError", "Suspend", "TextDelta", "ToolFinished", "ToolStarted", "TraceError",
     "TypedBlock", "Update", "Variables", "WaitClosed", "WaitOpened", "Webhook", "WeftError", "Workflow",
-    "agent", "approve", "attempt", "block", "call", "context", "continue_as_new", "durable", "each", "email",
-    "first", "form", "gather", "group", "http", "in_order", "info", "now", "open", "otherwise", "patched",
-    "random", "ref", "shield", "signal", "sleep", "sql", "state", "step", "timeout", "tool", "until", "uuid",
-    "when", "workflow"
+    "agent", "approve", "attempt", "block", "call", "callback", "context", "continue_as_new", "durable", "each",
+    "email", "first", "form", "gather", "group", "http", "in_order", "info", "now", "open", "otherwise",
+    "patched", "random", "ref", "shield", "signal", "sleep", "sql", "start", "state", "step", "timeout", "tool",
+    "until", "uuid", "when", "workflow"
 ]

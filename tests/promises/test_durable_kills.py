@@ -8,7 +8,7 @@ import pytest
 
 import weft
 from executor.open.testing.crashes import crash_everywhere
-from tests.support.durable_functions import branches, marked, outside, queue, saga, signup, visiting
+from tests.support.durable_functions import branches, delivering, marked, outside, queue, saga, signup, visiting
 
 pytestmark = pytest.mark.proof
 
@@ -24,6 +24,7 @@ UNDONE = "undone: no courier"
         (signup, {"name": "ada"}, {}, "goodbye ada"),
         (signup, {"name": "ada"}, {"confirmed": "ada@example.org"}, "hello ada@example.org"),
         (visiting, {}, {}, ["a is closed", "b is closed", "too slow"]),
+        (delivering, {}, {"courier": "here"}, ["here", "goodbye work", "goodbye home"]),
         (branches, {}, {}, ["slow again", "quick again"]),
         (marked, {}, {}, ["new a again", "new b again", "True"]),
         (
@@ -36,7 +37,17 @@ UNDONE = "undone: no courier"
             ],
         ),
     ],
-    ids=["saga-undone", "saga-sent", "signup-late", "signup-confirmed", "retries", "branches", "marks", "queue"],
+    ids=[
+        "saga-undone",
+        "saga-sent",
+        "signup-late",
+        "signup-confirmed",
+        "retries",
+        "callback-and-children",
+        "branches",
+        "marks",
+        "queue",
+    ],
 )
 @pytest.mark.timeout(300)
 async def test_killed_at_every_commit(

@@ -93,6 +93,23 @@ async def visiting() -> list[str]:
     return seen
 
 
+@weft.step(effect="none")
+async def told(url: str) -> bool:
+    return url.startswith("http")
+
+
+@weft.durable
+async def delivering() -> list[str]:
+    """Two child runs, and a callback whose address a step gets."""
+    home = await weft.start(signup, "home")
+    async with weft.callback(title="courier", type=str) as courier:
+        work = await weft.start(signup, name="work")
+        assert await told(courier.url)
+        seen = [await courier, await work]
+    await do("delivered")
+    return [*seen, await home]
+
+
 @weft.durable
 async def signup(name: str) -> str:
     """Wait three days for the address to be confirmed."""

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable, Mapping, Sequence
+from asyncio import Future
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from hashlib import sha256
 from itertools import count
 from typing import Any, NoReturn, cast
@@ -22,6 +24,7 @@ from compiler.tracing.workflow import FunctionWorkflow
 from executor.blocks.durable.blocks import Blocks
 from executor.blocks.durable.tries import StepCall, declared
 from executor.blocks.types.approval import block as approval
+from executor.blocks.types.callback import block as callback
 from executor.blocks.types.form import block as form
 from executor.blocks.types.run_workflow import block as run_workflow
 from executor.blocks.types.signal import block as signal
@@ -84,11 +87,31 @@ class Running:
         return _read(step.name, step.signature.returns, output)
 
     async def call(self, workflow: str | FunctionWorkflow[Any, Any], input: Any) -> Any:
-        if isinstance(workflow, str):
-            return await self.ask(run_workflow, workflow, {"workflow": workflow, "input": input})
-        given = {name: _written(workflow.name, name, value) for name, value in dict(input or {}).items()}
-        params = {"definition": workflow.document(), "input": given}
-        return _read(workflow.name, workflow.signature.returns, await self.ask(run_workflow, workflow.name, params))
+        name, params, returns = _run_of(workflow, input)
+        return _read(name, returns, await self.ask(run_workflow, name, params))
+
+    async def start(
+        self, workflow: str | FunctionWorkflow[Any, Any], input: Any = None
+    ) -> tuple[str, Future[Any], Callable[[Any], Any]]:
+        """Return the id of the child run, the wait for its output, and what reads that."""
+        name, params, returns = _run_of(workflow, input)
+        answer, opened = await self._open(run_workflow, name, params)
+        return opened["child"], answer, partial(_read, name, returns)
+
+    async def callback(self, params: Mapping[str, Any], type: Any) -> tuple[Future[Any], str, Callable[[Any], Any]]:
+        """Return the wait, which is open, its address, and what reads the body of a request."""
+        answer, opened = await self._open(callback, params["title"], params)
+        url = self._ctx.own.callback_url(opened["wait"])
+        self.calls.mask(url, f"callback {opened['wait']}")
+        return answer, url, lambda received: _read(params["title"], type, received["body"])
+
+    async def _open(self, block: Block, name: str, params: Mapping[str, Any]) -> tuple[Future[Any], dict[str, Any]]:
+        answer = self.ask(block, name, params)
+        try:
+            return answer, await self.calls.opened(answer)
+        except BaseException:
+            answer.cancel()
+            raise
 
     async def sleep(self, seconds: float) -> None:
         await self.calls.sleep(self.calls.now_ms + round(seconds * 1000))
@@ -156,7 +179,7 @@ class Running:
             raise TypeError(f"{self._durable.called}: {error.message}") from None
         self.calls.continue_as_new(given)
 
-    def ask(self, block: Block, name: str, params: Mapping[str, Any], box: str | None = None) -> Awaitable[Any]:
+    def ask(self, block: Block, name: str, params: Mapping[str, Any], box: str | None = None) -> Future[Any]:
         """Wait as a block of this type does with these params."""
         ctx = replace(self._ctx, params=dict(params), now_ms=self.calls.now_ms)
 
@@ -178,6 +201,14 @@ def present(called: str) -> Running:
             f"weft.{called}() works in a durable function: call it in one with @weft.durable, and not inside of a step"
         )
     return body
+
+
+def _run_of(workflow: str | FunctionWorkflow[Any, Any], input: Any) -> tuple[str, dict[str, Any], Any]:
+    """Return the name, the params of `run_workflow`, and the type of the output."""
+    if isinstance(workflow, str):
+        return workflow, {"workflow": workflow, "input": input}, None
+    given = {name: _written(workflow.name, name, value) for name, value in dict(input or {}).items()}
+    return workflow.name, {"definition": workflow.document(), "input": given}, workflow.signature.returns
 
 
 def _written(what: str, name: str, value: Any) -> Any:

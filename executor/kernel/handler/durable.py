@@ -63,6 +63,12 @@ class DurableCalls(Protocol):
         arrived goes to the next of them."""
         ...
 
+    def opened(self, wait: Future[Any]) -> Future[Any]:
+        """Record that `wait`, the call before this one, is open. Returns its id (`wait`), and the `child` run."""
+
+    def mask(self, text: str, name: str) -> None:
+        """Compare and show inputs of calls with `name` in place of `text`, which other entries may have otherwise."""
+
     def sleep(self, due_ms: int) -> Future[Any]: ...
 
     def patched(self, name: str) -> bool: ...

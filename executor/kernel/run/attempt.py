@@ -303,6 +303,9 @@ class Attempt:
         self.wait_ends.listen(driver.wait_ended)
         return driver
 
+    def callback_url(self, wait: str) -> str:
+        return self.host.parts.links.url(self.run_id, wait, "callback")
+
     async def prepare_child(self, request: ChildRequest) -> NewRun:
         """Secrets do not go on into another run's input: it reads them by name itself."""
         run, parts = self.host.run.id, self.host.parts

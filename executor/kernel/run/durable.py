@@ -39,6 +39,7 @@ from executor.kernel.run.call_site import site_of
 from executor.kernel.run.lane import Lane
 from executor.kernel.run.made import Boxes, Entry, Made, raised
 from executor.kernel.run.mismatch import Arrival, Expected, Mismatch, changed
+from executor.kernel.run.opened import Opened
 from executor.kernel.run.published import Published
 from executor.kernel.run.results import AtEach
 from executor.kernel.run.step_work import CANCELLED, NO_KEY, Call, Ended, StepJournal, StepWork
@@ -111,6 +112,15 @@ class Driver:
     def wait(self, name: str, suspend: MakeSuspend, box: str | None = None) -> asyncio.Future[Any]:
         made = Made(self._call("wait", name, None, "none"), self._lane.create_future(), suspend=suspend, box=box)
         return made.future if self._boxes.answer(made) else self._add(made)
+
+    def opened(self, wait: asyncio.Future[Any]) -> asyncio.Future[Any]:
+        work = Opened(self._entry.known, self._entry.recorded, self._n, wait)
+        made = Made(self._call("step", "opened", None, "none"), self._lane.create_future(), work=work)
+        made.needs = made.call.n - 1
+        return self._add(made)
+
+    def mask(self, text: str, name: str) -> None:
+        self._work.masks[text.encode()] = name.encode()
 
     def sleep(self, due_ms: int) -> asyncio.Future[Any]:
         return self._timer(due_ms, "sleep")
@@ -237,12 +247,12 @@ class Driver:
         self._begin()
         if self._arrivals:
             return
-        if not self._is_busy():
-            await self._leave()
+        opening = {made.needs for n in self._new if (made := self._made[n]).needs}
+        if self._is_busy() or opening:
+            await self._change_waits()
+        if self._arrivals or opening & self._open:
             return
-        await self._change_waits()
-        if self._is_busy() and not self._arrivals:
-            await self._next()
+        await (self._next() if self._is_busy() else self._leave())
 
     def _is_busy(self) -> bool:
         """Returns True if steps are under way, or soon are."""
@@ -308,8 +318,10 @@ class Driver:
         """Begin what the code has called: all earlier arrivals are delivered."""
         new, self._new = self._new, []
         for n in new:
-            made = self._made[n]
-            if not made.future.done() and self._is_held(n):
+            made = self._made.get(n)
+            if made is None:  # a wait of an earlier entry, whose end came first
+                continue
+            if not made.future.done() and (self._is_held(n) or self._is_before_its_wait(made)):
                 self._new.append(n)
                 continue
             known = self._entry.known.get(n)
@@ -335,6 +347,9 @@ class Driver:
                 self._ask(n)
             elif made.due_ms is not None and n not in self._open:
                 heapq.heappush(self._due, (made.due_ms, n))
+
+    def _is_before_its_wait(self, made: Made) -> bool:
+        return made.needs in self._made and made.needs not in self._open and made.needs not in self._entry.known
 
     def _ask(self, n: int) -> None:
         if n not in self._open:

@@ -38,10 +38,10 @@ class Entry(Struct, frozen=True):
 class Made:
     """A call that the code has made in this entry. One of `work`, `suspend`, `due_ms` and `told` is set. `times`: how
     often the work has failed; `pause_ms`: when it begins again. `box`: see `DurableCalls.wait`. `told`: an event that
-    is all that the call does, and its output."""
+    is all that the call does, and its output. `needs`: the wait that has to be open before."""
 
     __slots__ = (
-        "box", "call", "due_ms", "future", "pause_ms", "stoppable", "suspend", "task", "times", "told", "work",
+        "box", "call", "due_ms", "future", "needs", "pause_ms", "stoppable", "suspend", "task", "times", "told", "work",
     )  # fmt: skip
 
     def __init__(
@@ -65,6 +65,7 @@ class Made:
         self.stoppable = False
         self.times = 0
         self.pause_ms: int | None = None
+        self.needs = 0
 
 
 class Boxes:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import msgspec
 
@@ -46,6 +46,8 @@ class RecordedEnds(Protocol):
 
     async def at(self, seq: int) -> Ended: ...
 
+    async def opened(self, n: int, after: int) -> dict[str, Any] | None: ...
+
 
 class Recorded:
     """The ends of steps of `key`, a text of compiler.keys, up to event `upto`. Large outputs are read when they are
@@ -55,6 +57,7 @@ class Recorded:
         self._store = store
         self._run = run
         node, _, path = key.partition("@")
+        self._node = node
         types = ("step.finished",)
         self._path = path
         self._records = Records(store, run, node=node, path=path or None, types=types, upto=upto)
@@ -76,6 +79,24 @@ class Recorded:
         if record is None:
             raise BlockError(f"event {seq} of run {self._run} is missing", code="step_missing", retryable=False)
         return await self._ended(record)
+
+    async def opened(self, n: int, after: int) -> dict[str, Any] | None:
+        """Return the id of the wait that is step `n`, which opened after event `after`, and its child run;
+        None if it did not open. Raises BlockError."""
+        what = f"a wait of run {self._run}"
+        return await with_retries(
+            lambda: self._opened(n, after), what=what, failed="the database could not be read", log=log
+        )
+
+    async def _opened(self, n: int, after: int) -> dict[str, Any] | None:
+        types = ("wait.opened",)
+        async for record in Records(
+            self._store, self._run, node=self._node, path=self._path or None, types=types, after=after
+        ):
+            data = data_of(record)
+            if (record.path or "") == self._path and data.get("step") == n:
+                return {"wait": data["wait"], **({"child": data["child"]} if "child" in data else {})}
+        return None
 
     async def at(self, seq: int) -> Ended:
         """Return the end that is event `seq`. Each can be asked for once. Raises BlockError: the database cannot be

@@ -7,6 +7,7 @@ import asyncio
 import hashlib
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, Final
 
 import orjson
@@ -135,7 +136,7 @@ class StepWork:
     that is the time at which the steps ended.
     """
 
-    __slots__ = ("_attempt", "_journal", "_now_ms", "border")
+    __slots__ = ("_attempt", "_journal", "_now_ms", "border", "masks")
 
     def __init__(
         self, attempt: int, journal: StepJournal, border: Border, now_ms: Callable[[], int] | None = None
@@ -144,11 +145,12 @@ class StepWork:
         self._journal = journal
         self.border = border
         self._now_ms = now_ms
+        self.masks: dict[bytes, bytes] = {}
 
     def call(
         self, n: int, kind: StepKind, name: str, input: Any, effect: StepEffect, site: CallSite | None = None
     ) -> Call:
-        return new_call(self.border, n, kind, name, input, effect, site)
+        return new_call(self.border, n, kind, name, input, effect, site, self.masks)
 
     async def begin(self, call: Call) -> None:
         await self._journal.record(call.started(self._attempt))
@@ -224,11 +226,14 @@ def new_call(
     input: Any,
     effect: StepEffect = "none",
     site: CallSite | None = None,
+    masks: Mapping[bytes, bytes] = MappingProxyType({}),
 ) -> Call:
-    """With `site` the input is shown."""
+    """With `site` the input is shown. `masks`: see `DurableCalls.mask`."""
     name = border.redactor.redact(name)[:NAME_MAX]
     encode_payload(input)  # raises BlockError, naming what is not JSON
     data = border.redactor.redact_json(orjson.dumps(input, option=orjson.OPT_SORT_KEYS))
+    for text, mask in masks.items():
+        data = data.replace(text, mask)
     digest = hashlib.sha256(b"\0".join((kind.encode(), name.encode(errors="backslashreplace"), data)))
     call = Call(n, kind, name, digest.hexdigest()[:32], effect)
     if site is None:

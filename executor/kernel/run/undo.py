@@ -47,6 +47,9 @@ class BothEnds:
     async def since(self, seq: int) -> Ended:
         return await self._since.since(seq)
 
+    async def opened(self, n: int, after: int) -> dict[str, Any] | None:
+        return await self._since.opened(n, after)
+
     async def at(self, seq: int) -> Ended:
         return await (self._before if seq < self._seq else self._since).at(seq)
 

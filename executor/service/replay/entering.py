@@ -194,6 +194,9 @@ class _Attempt:
     def clock(self) -> int:
         return self._calls.now_ms
 
+    def callback_url(self, wait: str) -> str:
+        return f"callback:{wait}"
+
     def close(self) -> None:
         if "services" in vars(self):
             self.services.sandbox.close()

@@ -16,7 +16,7 @@ from executor.open.testing.engines import BEGIN_MS, ManualClock, engine, settled
 from executor.open.testing.play import finish
 from executor.service.views import WaitView
 from tests.support.crashes import ends_at
-from tests.support.durable_functions import after, outside
+from tests.support.durable_functions import after, do, outside
 
 DAY = 24 * 3600
 
@@ -185,6 +185,44 @@ async def unawaited() -> str:
 async def test_a_function_ends_without_a_step_that_pauses() -> None:
     assert await output_of(unawaited) == "ended"
     assert tries() == ["left behind"]
+
+
+@weft.durable
+async def undoing() -> None:
+    try:
+        await never_again("tried")
+    except weft.Cancelled:
+        await do("undone")
+        raise
+
+
+async def test_a_cancel_ends_the_pause() -> None:
+    outside.clear()
+    async with engine(workflows=[undoing]) as opened:
+        run = (await opened.submit(undoing)).run
+        await settled(opened)
+        await opened.cancel(run)
+        assert (await finish(opened, run)).status == "cancelled"
+        assert tries() == ["tried", "undone"]
+
+
+@weft.durable
+async def with_signal() -> list[Any]:
+    return list(await weft.gather(slow_to_come(1), weft.signal("go")))
+
+
+async def test_the_end_of_a_wait_does_not_end_the_pause() -> None:
+    outside.clear()
+    async with engine(workflows=[with_signal]) as opened:
+        run = (await opened.submit(with_signal)).run
+        await settled(opened)
+        before = (await opened.runs.node(run, "body")).steps
+        await opened.signal(run, "go", "yes")
+        await settled(opened)
+        after = (await opened.runs.node(run, "body")).steps
+        assert before and after and (after[0].status, after[0].due_ms) == ("retrying", before[0].due_ms)
+        assert len(tries()) == 1
+        assert (await finish(opened, run)).output == [2, "yes"]
 
 
 # --- the time of one try ---

@@ -79,6 +79,9 @@ class Own:
     def memory(self) -> Memory:
         raise BlockError("no memory here")
 
+    def callback_url(self, wait: str) -> str:
+        raise BlockError("no callbacks here")
+
     def results_of(self, step: str, params: Any, cache: Cache, schema: Any) -> StepResults:
         raise BlockError("no results here")
 
