@@ -2,7 +2,7 @@
 
 python -m tests.browser.screenshots [STATE ...]
 
-writes docs/img: seventeen states (or those that are named), light and dark, 1440, 1024 and 390 pixels wide, and the
+writes docs/img: eighteen states (or those that are named), light and dark, 1440, 1024 and 390 pixels wide, and the
 moving picture of the README (`film`).
 """
 
@@ -29,10 +29,12 @@ from tests.browser.get_chromium import find
 from tests.browser.test_agent import dev_model
 from tests.browser.test_agent_sheet import AGENT
 from tests.browser.test_connecting import TOKEN, played
+from tests.browser.test_lane import document_of
 from tests.browser.test_rewind import turn_two
 from tests.support.server import SyncServerProcess
 
 ROOT = Path(__file__).parents[2]
+ORDER = Path(__file__).with_name("scene_order.py")
 PLACE = ROOT / "docs" / "img"
 SIZES = {
     "wide": ViewportSize(width=1440, height=900),
@@ -213,6 +215,12 @@ def failed_run(editor: Editor, world: World) -> None:
     editor.open_run(world.failed)
 
 
+def lane(editor: Editor, world: World) -> None:
+    editor.page.goto(f"/runs/{world.api.run(document_of(ORDER), {'order': 'A-17'}, wait_s=20)}")
+    editor.at("lane-body-3").click()
+    expect(editor.at("lane-item")).to_be_visible()
+
+
 def json_view(editor: Editor, world: World) -> None:
     editor.open(example("expense-approval"), "?view=json")
     expect(editor.at("json-editor").locator(".cm-content")).to_be_visible()
@@ -235,6 +243,7 @@ STATES: tuple[Callable[[Editor, World], None], ...] = (
     approvals,
     far,
     failed_run,
+    lane,
     json_view,
 )
 
@@ -283,7 +292,7 @@ def main(names: list[str]) -> None:
         played() as services,
         sync_playwright() as playwright,
     ):
-        environ = {"WEFT_MODEL_DEV": model, "WEFT_ALLOW_PRIVATE": services}
+        environ = {"WEFT_MODEL_DEV": model, "WEFT_ALLOW_PRIVATE": services, "WEFT_FUNCTIONS": str(ORDER)}
         servers = [SyncServerProcess(Path(each), environ) for each in (folder, other)]
         browser = playwright.chromium.launch(executable_path=found.path, headless=True, args=list(FLAGS), env=env)
         try:

@@ -48,15 +48,21 @@ async def order(order: str, many: int = 3) -> str:
 """
 
 
-def opened(servers: Servers, contexts: Contexts, folder: Path, **size: Any) -> tuple[Editor, dict[str, Any]]:
-    path = folder / "flow.py"
-    path.write_text(FLOW)
-    found = importlib.util.spec_from_file_location("flow", path)
+def document_of(path: Path) -> dict[str, Any]:
+    """That of the function `order` in a file, which a server has by WEFT_FUNCTIONS."""
+    found = importlib.util.spec_from_file_location(path.stem, path)
     assert found is not None and found.loader is not None
     flow = importlib.util.module_from_spec(found)
     found.loader.exec_module(flow)
+    document: dict[str, Any] = flow.order.document()
+    return document
+
+
+def opened(servers: Servers, contexts: Contexts, folder: Path, **size: Any) -> tuple[Editor, dict[str, Any]]:
+    path = folder / "flow.py"
+    path.write_text(FLOW)
     server = servers(WEFT_FUNCTIONS=str(path))
-    return Editor(contexts(server.url, **size).page(), server.url), flow.order.document()
+    return Editor(contexts(server.url, **size).page(), server.url), document_of(path)
 
 
 def started(editor: Editor, document: dict[str, Any], **input: Any) -> str:
