@@ -16,6 +16,7 @@ _WEFT: Final = (
 )
 _AWAITED: Final = {f"weft.{name}" for name in _WEFT.split()} | {"asyncio.sleep", "asyncio.gather", "asyncio.wait_for"}
 _NESTED: Final = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
+_OF_ASKED: Final = {"answer", "refuse", "cancel"}
 _NAMING: Final = (
     ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.ExceptHandler, ast.MatchAs, ast.MatchStar,
 )  # fmt: skip
@@ -280,6 +281,8 @@ class Body:
             node = node.func
         if isinstance(node, ast.Attribute) and node.attr == "with_options":
             node = node.value
+        if isinstance(node, ast.Attribute) and node.attr in _OF_ASKED and isinstance(node.value, ast.Name):
+            return self._is_asked(node.value.id)
         name = self._full(node)
         if name is None or name in _AWAITED:
             return name is not None
@@ -287,6 +290,17 @@ class Body:
         if known is None:
             return False
         return isinstance(known[1], ast.AsyncFunctionDef) or decorated(*known)
+
+    def _is_asked(self, name: str) -> bool:
+        """Return True for a request of an update, or a run that was started."""
+        for value in self._values.get(name, ()):
+            if isinstance(value, ast.Await) and isinstance(value.value, ast.Call):
+                called = value.value.func
+                if (isinstance(called, ast.Attribute) and called.attr == "next") or self._full(called) == "weft.start":
+                    return True
+        patterns = (one for one in self._nodes if isinstance(one, ast.MatchAs) and one.name == name)
+        kinds = (one.pattern.cls for one in patterns if isinstance(one.pattern, ast.MatchClass))
+        return any(self._full(kind) == "weft.Ask" for kind in kinds)
 
     def _is_lost(self, name: str) -> bool:
         """Return True if the name is never awaited, nor passed on to where it may be."""

@@ -16,6 +16,7 @@ HEAD = """\
 import asyncio, contextlib, datetime as dt, os, random, secrets, subprocess, threading, time, uuid
 from datetime import datetime
 from pathlib import Path
+from updates import add
 import httpx, requests, sqlite3
 import numpy as np
 import weft
@@ -109,6 +110,9 @@ WRONG = {
         "return f'{charge(order)}'",
         "return charge(order).upper()",
         "charge.with_options(timeout=3)(order)",
+        "asked = await add.next()\nasked.answer(3)",
+        "match order:\n    case weft.Ask() as asked: asked.refuse('no')",
+        "child = await weft.start(other, order)\nchild.cancel()",
     ],
     "durable_finally": ["try: await charge(order)\nfinally: print('done')"],
 }
@@ -147,6 +151,8 @@ RIGHT = [
     "hash = len\nhash(names)",
     "print(order)",
     "async with weft.timeout(days=1): await charge(order)",
+    "asked = await add.next()\nawait asked.answer(3)",
+    "order.cancel()",
     "np.append([1], 2) + dt.add(1)",
     "raise subprocess.CalledProcessError(1, 'x')",
     "def inner(open): return open(3)\nreturn inner(len)",
