@@ -78,6 +78,12 @@ async def with_options(url: str) -> str:
     return await weft.agent("dev:m", "Go", tools=tools)
 
 
+@weft.durable
+async def handed_over(question: str) -> str:
+    await weft.agent("dev:first", question, memory="case 7")
+    return await weft.agent("dev:second", "Go on.", memory="case 7")
+
+
 @pytest.fixture(autouse=True)
 def _nothing_done() -> None:
     done.clear()
@@ -228,3 +234,13 @@ async def test_the_tools_of_a_server_of_tools() -> None:
         assert view.status == "succeeded", view.error
         kinds = [name for kind, name in await steps(opened, run) if kind != "model"]
     assert kinds == ["tools of shop", "approve shop_pay", "shop_find", "shop_pay"]
+
+
+async def test_an_agent_continues_the_conversation_of_the_one_before() -> None:
+    model = ScriptedModel({"when": {"model": "first"}, "text": "I cannot."}, {"text": "I can."})
+    async with engine(workflows=[handed_over], models={"dev": model}) as opened:
+        view = await finish(opened, (await opened.submit(handed_over, question="Pay it back?")).run)
+        assert view.output == "I can."
+        await finish(opened, (await opened.submit(handed_over, question="Really?")).run)
+    assert [one.text for one in model.calls[1].messages] == ["Pay it back?", "I cannot.", "Go on."]
+    assert [one.text for one in model.calls[2].messages][-3:] == ["Go on.", "I can.", "Really?"]
