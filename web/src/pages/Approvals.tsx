@@ -114,6 +114,8 @@ const KINDS: Record<WaitKind, string> = {
   child: 'Run',
 }
 
+const kindOf = (wait: WaitView): string => (wait.request.reason === 'code' ? 'Other code' : KINDS[wait.kind])
+
 /** What runs wait for besides people: calls, signals, times, runs they started. */
 function Others({ waits, data }: { waits: readonly WaitView[]; data: Loaded<WaitView[]> }): ReactElement {
   if (!waits.length)
@@ -168,7 +170,7 @@ function Waiting({ wait, open, settled, onToggle, onDone }: WaitingProps): React
       <button type="button" className="waits__head" aria-expanded={open} onClick={() => onToggle(!open)}>
         <Icon name={settled ? 'succeeded' : 'waiting'} label={settled ? 'Answered' : 'Waiting'} />
         <span className="waits__title">{titleOf(wait)}</span>
-        {wait.kind === 'approval' ? null : <span className="label">{KINDS[wait.kind]}</span>}
+        {wait.kind === 'approval' ? null : <span className="label">{kindOf(wait)}</span>}
         <span className="label">
           <Ago at={wait.opened_at_ms} />
         </span>

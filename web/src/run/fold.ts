@@ -178,6 +178,7 @@ function apply(view: Draft, event: WireEvent): void {
         remindAt: data.remind_ms ?? null,
         outcome: null,
         by: null,
+        ...(data.reason === undefined ? {} : { reason: data.reason }),
         ...(data.child === undefined ? {} : { child: data.child }),
         ...(data.step === undefined ? {} : { step: data.step }),
       }

@@ -112,6 +112,8 @@ export interface OpenWait {
   remindAt: number | null
   outcome: string | null
   by: string | null
+  /** Of an attention: `code` if the code that is there does not fit the run. */
+  reason?: string
   /** The run that it waits for. */
   child?: string
   /** The step that its end finishes; then the block continues in another attempt. */

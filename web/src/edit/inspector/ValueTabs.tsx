@@ -118,8 +118,10 @@ export function OutputTab({ id, node }: TabProps): ReactElement {
       {node.status === 'skipped' ? <Skipped node={node} /> : null}
       {node.status === 'waiting' && node.wait?.kind === 'attention' ? (
         <p className="part__words">
-          {node.wait.title || 'An attempt was lost'}. It is not known whether it took effect. Check the result, then
-          choose: run it again, mark it as done, or mark it as failed.
+          {node.wait.title || 'An attempt was lost'}.{' '}
+          {node.wait.reason === 'code'
+            ? 'The run continues as soon as a server has code that fits. The question has both calls and the line.'
+            : 'It is not known whether it took effect. Check the result, then choose: run it again, mark it as done, or mark it as failed.'}
         </p>
       ) : node.status === 'waiting' ? (
         (node.waits.length ? node.waits : [node.wait]).map((wait) =>

@@ -270,5 +270,5 @@ const SENTENCE: Record<string, string> = {
   signal: 'is waiting for the signal',
   webhook: 'is waiting for a callback',
   child: 'is waiting for another run',
-  attention: 'needs attention: an attempt was lost',
+  attention: 'needs attention',
 }
