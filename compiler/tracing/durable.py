@@ -43,14 +43,20 @@ TYPE: Final = "durable"
 
 
 class Durable(FunctionWorkflow[P, Coroutine[Any, Any, R]]):
-    """A durable function. `name`: of its workflow; `called`: that of its function in documents. Called in another
-    durable function, or in a workflow function, it is a child run."""
+    """A durable function. `name`: of its workflow; `called`: that of its function in documents; `aliases`: those that
+    this was before. Called in another durable function, or in a workflow function, it is a child run."""
 
     def __init__(
-        self, function: Callable[P, Coroutine[Any, Any, R]], name: str, settings: Mapping[str, Any], state: Any = None
+        self,
+        function: Callable[P, Coroutine[Any, Any, R]],
+        name: str,
+        settings: Mapping[str, Any],
+        state: Any = None,
+        aliases: Iterable[str] = (),
     ) -> None:
         super().__init__(function, name, settings)
         self.state = state
+        self.aliases = tuple(aliases)
         self.queries: dict[str, Query[..., Any]] = {}
         self.updates: dict[str, Update[Any, Any]] = {}
         self.called = f"{module_of(function)}.{function.__name__}"
@@ -137,6 +143,7 @@ def durable(
     timeout: float | timedelta | None = None,
     undo: float | timedelta | None = None,
     state: Any = None,
+    aliases: Iterable[str] = (),
     settings: Mapping[str, Any] | None = None,
 ) -> Callable[[Callable[P, Coroutine[Any, Any, R]]], Durable[P, R]]: ...
 
@@ -149,6 +156,7 @@ def durable(
     timeout: float | timedelta | None = None,
     undo: float | timedelta | None = None,
     state: Any = None,
+    aliases: Iterable[str] = (),
     settings: Mapping[str, Any] | None = None,
 ) -> Any:
     """Make an `async def` in ordinary Python a workflow: it awaits steps and what weft offers, and after a crash or a
@@ -159,6 +167,7 @@ def durable(
     timeout   how long it may work in one stretch, as a timedelta or in seconds: not the time for which it waits
     undo      how long it may take to undo what it did, after a cancel or the timeout: 5 minutes by default
     state     the type of what it publishes with `weft.state`
+    aliases   names that it had before, such as `shop.old.order`, if it was moved or renamed while runs are open
     settings  other `settings` of the document, such as `{"pool": "gpu"}`
 
     When its run is cancelled, or the timeout is over, `weft.Cancelled` is raised where it waits.
@@ -172,7 +181,7 @@ def durable(
             raise TraceError(f"a durable function cannot have the name {called[:80]!r}.")
         times = {"timeout_s": timeout, "cleanup_timeout_s": undo}
         given = {setting: pause_of(time, {}) for setting, time in times.items() if time is not None}
-        return Durable(function, called, {**(settings or {}), **given}, state)
+        return Durable(function, called, {**(settings or {}), **given}, state, aliases)
 
     return made(function) if function is not None else made
 

@@ -140,6 +140,7 @@ def _read(url: str, run_id: str, file: str | None) -> tuple[Journal, Durable[...
 def _function(called: str, file: str | None) -> Durable[..., Any]:
     """Raises Refused."""
     from compiler.tracing.durable import durables_of
+    from executor.blocks.types.durable import by_all_names
 
     *places, _ = called.split(".")
     own = Path(*places).with_suffix(".py")
@@ -147,7 +148,7 @@ def _function(called: str, file: str | None) -> Durable[..., Any]:
         raise Refused(f"There is no file {own} here, which has {called}.", "Name it: weft debug RUN flow.py")
     path = own if file is None else Path(file)
     is_own = path.resolve().parts[-len(own.parts) :] == own.parts
-    found = durables_of(vars(load_flow(str(path), ".".join(places) if is_own else "")).values())
+    found = by_all_names(durables_of(vars(load_flow(str(path), ".".join(places) if is_own else "")).values()).values())
     if called not in found:
         names = ", ".join(found) or "none"
         raise Refused(f"{path} has no durable function {called!r}.", f"Those of the file: {names}.")

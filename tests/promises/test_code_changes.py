@@ -151,6 +151,16 @@ async def test_a_function_that_is_not_here_is_asked_for(tmp_path: Path) -> None:
     assert await result(tmp_path, run, FLOW) == DONE
 
 
+async def test_a_function_that_was_moved_has_its_old_name(tmp_path: Path) -> None:
+    run = await waiting(tmp_path)
+    moved = FLOW.replace("@weft.durable\n", '@weft.durable(aliases=("flow.order",))\n')
+    moved = moved.replace("@weft.step\nasync def reserve", '@weft.step(name="flow.reserve")\nasync def reserve')
+    moved = moved.replace("@weft.step\nasync def charge", '@weft.step(name="flow.charge")\nasync def charge')
+    async with weft.open(tmp_path / "runs.db", workflows=[flow(tmp_path, moved, "shop")]) as engine:
+        await engine.signal(run, "courier", "Ada")
+        assert (await engine.wait_finished(run, timeout_s=20)).output == DONE
+
+
 async def test_a_process_without_functions_asks_for_it(tmp_path: Path) -> None:
     run = await waiting(tmp_path)
     async with weft.open(tmp_path / "runs.db") as engine:

@@ -29,15 +29,15 @@ class DurableBlock:
     """`functions`: by the names of documents."""
 
     def __init__(self, functions: Mapping[str, Durable[Any, Any]]) -> None:
-        self.functions = dict(functions)
+        self.functions = by_all_names(functions.values())
         # Read from the files now: they may change while the process runs.
-        self._codes = {name: one.code for name, one in functions.items()}
+        self._codes = {name: one.code for name, one in self.functions.items()}
         self.spec = BlockSpec(
             type=TYPE,
             title="Durable function",
             description=f"Runs a durable function of this server: {', '.join(sorted(functions))}.",
             category="action",
-            params=_params(functions),
+            params=_params(self.functions),
             undoes="undoes",
             effect="write",
             idempotent=True,  # its steps are what may not be repeated, and each has its own effect
@@ -119,6 +119,16 @@ def _other_code(durable: Durable[Any, Any], of_run: str, error: CodeUnfit) -> Ot
     return OtherCode(
         f"The code of {durable.called} does not fit this run", f"{error.message.rstrip('.')}. {why}", request
     )
+
+
+def by_all_names(functions: Iterable[Durable[Any, Any]]) -> dict[str, Durable[Any, Any]]:
+    """Return the functions by their names in documents, and those that they had before. Raises ValueError."""
+    found: dict[str, Durable[Any, Any]] = {}
+    for one in functions:
+        for name in (one.called, *one.aliases):
+            if found.setdefault(name, one) is not one:
+                raise ValueError(f"two durable functions have the name {name!r}: look at their aliases")
+    return found
 
 
 def durable_blocks(values: Iterable[Any]) -> list[Block]:

@@ -251,6 +251,19 @@ def test_a_question_about_the_attempt_leaves_the_waits_open_and_holds_it_back() 
     assert s.left("a", opens(5))[-2:] == ["a leaves", "run parks"]
 
 
+def test_code_that_does_not_fit_holds_it_back_until_it_is_tried_again() -> None:
+    s = waiting(max_attempts=2)
+    s.ended("a", 2)
+    assert s.feed(f.AttemptLost(T0, *s.attempt("a"), reason="code")) == ["a waits", "run parks"]
+    asked = s.journal[-2]
+    assert isinstance(asked, e.WaitOpened) and (asked.kind, asked.reason) == ("attention", "code")
+    assert "waits for code that fits the run" in s.why("a")[1]
+    assert s.ended("a", 3) == ["a wait answered", "a step 3 ends", "run parks"], "not before the answer"
+    assert s.feed(f.WaitRetried(T0, asked.key, asked.attempt))[1:] == ["a will retry", "a starts again (4)"]
+    assert s.state.tries[asked.key].lost == 0
+    assert s.erred("a", retryable=True)[0] == "a will retry", "nothing of this is a failed attempt"
+
+
 @pytest.mark.parametrize("failed", [False, True])
 def test_an_answer_about_the_attempt_decides_the_block_and_closes_its_waits(failed: bool) -> None:
     s = waiting(on_lost="ask")
