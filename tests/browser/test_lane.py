@@ -41,6 +41,7 @@ async def order(order: str, many: int = 3) -> str:
             pass
     for part in range(3, many):
         await pack(part)
+    weft.state({"at": "courier"})
     await weft.first(weft.signal("courier"), weft.sleep(days=3))
     await told("sent")
     answer = await weft.approve("Did it arrive?", actions=["yes", "no"])
@@ -86,6 +87,7 @@ def test_a_run_is_followed_and_answered_from_its_lane(servers: Servers, contexts
     expect(page.get_by_test_id("lane-band")).to_have_text("parts order=A-17")
     expect(row(page, 3)).to_contain_text("part 2 is missing")
     expect(row(page, 4)).to_have_attribute("data-status", "waiting")
+    expect(page.get_by_test_id("lane-state")).to_contain_text('{"at":"courier"}')
     row(page, 4).get_by_role("button", name="Send signal").click()
     page.get_by_role("button", name="Send", exact=True).click()
     expect(row(page, 4)).to_have_attribute("data-status", "succeeded")
@@ -115,6 +117,9 @@ def test_a_call_and_its_line_choose_each_other(servers: Servers, contexts: Conte
     page.keyboard.press("End")
     expect(row(page, 5)).to_have_attribute("aria-selected", "true")
     page.keyboard.press("ArrowUp")
+    expect(row(page, 4)).to_have_attribute("aria-selected", "true")
+    page.wait_for_url("**step=4**")
+    page.reload()
     expect(row(page, 4)).to_have_attribute("aria-selected", "true")
 
 

@@ -54,7 +54,11 @@ export default function Run({ id }: { id: string }): ReactElement {
 
   useEffect(() => {
     const moment = readMoment(new URLSearchParams(location.search))
-    uiStore.setState({ selection: moment.block ? { ...NOTHING, blocks: [moment.block] } : NOTHING, iter: moment.iter })
+    uiStore.setState({
+      selection: moment.block ? { ...NOTHING, blocks: [moment.block] } : NOTHING,
+      step: moment.block ? moment.step : null,
+      iter: moment.iter,
+    })
     compareStore.setState({ id: moment.with, other: null, error: null })
     rewindStore.setState({ open: moment.rewind })
     let current = true

@@ -4,6 +4,7 @@ import { useDeferredValue, useEffect, useMemo, useRef, useState, type ReactEleme
 import { useStore } from 'zustand'
 import type { Document, WaitView } from '../../api/types'
 import Inspector from '../../edit/inspector/beside'
+import { PublishedValue, usePublished } from '../../edit/inspector/Published'
 import { isEnded } from '../../run'
 import { durableOf } from '../../document/durable'
 import { laneItems, type LaneItem } from '../../run/lane'
@@ -54,6 +55,7 @@ export default function Lane({ doc }: { doc: Document }): ReactElement {
     <>
       <div className="lane">
         <RunNotices lane />
+        <State />
         <Panes doc={doc} items={items} chosen={chosen} waits={waits} onAnswer={setAsked} />
       </div>
       {beside && !narrow ? (
@@ -126,6 +128,21 @@ function Panes({ doc, items, chosen, waits, onAnswer }: PanesProps): ReactElemen
       )}
       {listing && (both || shown === 'source') ? <Source listing={listing} items={items} chosen={chosen} /> : null}
     </div>
+  )
+}
+
+/** What the function has published: in a line, and unfolded. */
+function State(): ReactElement | null {
+  const state = usePublished()
+  if (!state) return null
+  return (
+    <details className="lane__state" data-testid="lane-state">
+      <summary>
+        <b>State</b>
+        <code className="mono">{state.truncated ? state.preview : JSON.stringify(state.output)}</code>
+      </summary>
+      <PublishedValue state={state} />
+    </details>
   )
 }
 

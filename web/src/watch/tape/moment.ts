@@ -1,4 +1,4 @@
-// A moment of a run as an address: /runs/01J9?seq=79&block=score&iter=review:6&with=01J8. Opening it shows exactly that.
+// A moment of a run as an address: /runs/01J9?seq=79&block=score&step=4&iter=review:6&with=01J8. Opening it shows exactly that.
 
 import { compareStore } from './compare'
 import { runStore } from '../../state/live'
@@ -8,6 +8,8 @@ import { rewindStore } from './rewindStore'
 export interface Moment {
   seq: number | null
   block: string | null
+  /** A durable step of the block. */
+  step: number | null
   iter: Record<string, number>
   /** The run to compare with. */
   with: string | null
@@ -26,6 +28,7 @@ export function readMoment(query: URLSearchParams): Moment {
   return {
     seq: seq !== null && /^\d{1,9}$/.test(seq) ? Number(seq) : null,
     block: query.get('block'),
+    step: /^\d{1,9}$/.test(query.get('step') ?? '') ? Number(query.get('step')) : null,
     iter,
     with: query.get('with'),
     rewind: query.get('rewind') === '1',
@@ -33,13 +36,14 @@ export function readMoment(query: URLSearchParams): Moment {
 }
 
 /** The query of what is shown now; null removes a name. Live runs name no seq. */
-export function momentQuery(): Record<'seq' | 'block' | 'iter' | 'with' | 'rewind', string | null> {
+export function momentQuery(): Record<'seq' | 'block' | 'step' | 'iter' | 'with' | 'rewind', string | null> {
   const { cursor } = runStore.getState()
-  const { selection, iter } = uiStore.getState()
+  const { selection, step, iter } = uiStore.getState()
   const parts = Object.entries(iter).map(([container, index]) => `${container}:${index}`)
   return {
     seq: cursor === 'live' ? null : String(cursor),
     block: selection.blocks.length === 1 ? selection.blocks[0]! : null,
+    step: step === null ? null : String(step),
     iter: parts.length ? parts.join(',') : null,
     with: compareStore.getState().id,
     rewind: rewindStore.getState().open ? '1' : null,
