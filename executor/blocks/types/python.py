@@ -184,7 +184,7 @@ def import_functions(named: Iterable[str]) -> dict[str, Function]:
     for text in named:
         if is_module(text):
             for name, step in _steps_in(text).items():
-                if name in found:
+                if found.get(name, step) is not step:  # one file may import the steps of another
                     raise ValueError(f"two functions have the name {name!r}; give the step in {text} another name=")
                 found[name] = step
             continue

@@ -277,6 +277,18 @@ def test_arguments_of_steps_are_checked_when_a_document_is_compiled() -> None:
     ]
 
 
+def test_a_file_may_import_the_steps_of_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(tmp_path)
+    first, second = tmp_path / "weft_test_sources.py", tmp_path / "weft_test_reader.py"
+    first.write_text("import weft\n\n@weft.step\ndef find(q: str) -> str:\n    return q\n")
+    second.write_text("from weft_test_sources import find\n")
+    try:
+        assert list(import_functions([str(first), str(second)])) == ["weft_test_sources.find"]
+    finally:
+        sys.modules.pop("weft_test_sources", None)
+        sys.modules.pop("weft_test_reader", None)
+
+
 def test_the_steps_of_a_file_are_registered_as_a_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "path", [*sys.path])
     tmp_path.joinpath("weft_test_parts.py").write_text(
