@@ -28,6 +28,7 @@ from executor.blocks.services import Services
 from executor.blocks.types.registry import Registry
 from executor.kernel.handler.base import Block
 from executor.kernel.store.sqlite.store import SQLiteStore
+from executor.kernel.store.topics.store import Store
 from executor.open.engine import Engine
 from executor.open.testing.engines import BEGIN_MS, LEASE_MS, SECRET, ManualClock
 from executor.open.testing.outside import Entered, Outside, WatchedClient, watched
@@ -118,9 +119,12 @@ class Process:
             await engine.close(grace_s=0)
 
     async def make(self) -> None:
-        store = SQLiteStore(self._folder / DATABASE)
+        store = self._store()
         await store.open()
         await store.close()
+
+    def _store(self) -> Store:
+        return SQLiteStore(self._folder / DATABASE, fault=self._point)
 
     async def _succeeded(self) -> set[tuple[str, str]]:
         if not (self._folder / _CLOCK).exists():
@@ -143,7 +147,7 @@ class Process:
         installed = Registry.load([*connectors(), *workflow.blocks], sandbox=sandbox)
         blocks: list[Block] = [installed.handler(type) for type in installed.types()]
         return await Engine.open(
-            SQLiteStore(self._folder / DATABASE, fault=self._point),
+            self._store(),
             registry=Registry(watched(blocks, entered), sandbox),
             services=Services(
                 sandbox=sandbox,
