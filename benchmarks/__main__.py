@@ -8,7 +8,20 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 
-from benchmarks import compare, core, durable, fleet, growth, parts, postgres, report, serving, streaming, syncs
+from benchmarks import (
+    compare,
+    core,
+    durable,
+    fleet,
+    functions,
+    growth,
+    parts,
+    postgres,
+    report,
+    serving,
+    streaming,
+    syncs,
+)
 from benchmarks.measure import machine
 from benchmarks.report import Report
 from benchmarks.sequence import Benchmark, Taker
@@ -16,6 +29,7 @@ from benchmarks.statistics import Figure
 
 BENCHMARKS: Mapping[str, Sequence[Benchmark]] = {
     **durable.BENCHMARKS,
+    **functions.BENCHMARKS,
     **syncs.BENCHMARKS,
     **core.BENCHMARKS,
     **growth.BENCHMARKS,

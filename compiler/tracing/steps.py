@@ -38,8 +38,8 @@ class _WithContext(Protocol[P, R_co]):
 class Step(Generic[P, R]):
     """A function that blocks of type `python` call by `name`. `policy`: of these blocks; `retry`: the part of it that
     documents do not have. `raises`: the exceptions that a durable function gets as themselves. `function`: with its
-    parameter `ctx`. `approve`: who decides about a call by an agent. A call has the type of the function's call:
-    `await` that of an async step."""
+    parameter `ctx`; `plain`: its signature without that. `approve`: who decides about a call by an agent. A call has
+    the type of the function's call: `await` that of an async step."""
 
     __name__: str
 
@@ -66,6 +66,8 @@ class Step(Generic[P, R]):
         self.approve = approve
         self.id: str | None = None
         self.after: tuple[Any, ...] = ()
+        plain = inspect.signature(function)
+        self.plain = plain.replace(parameters=[one for name, one in plain.parameters.items() if name != "ctx"])
         try:
             self.signature: Signature = signature_of(function)
             returns = self.signature.returns
@@ -101,7 +103,7 @@ class Step(Generic[P, R]):
 
     def with_defaults(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """Return arguments (JSON) of its types, those with a default filled in. Raises Unfit."""
-        plain = inspect.signature(self.function).parameters
+        plain = self.plain.parameters
         defaults = {name: one.default for name, one in plain.items() if one.default is not inspect.Parameter.empty}
         return defaults | self.signature.arguments(arguments)
 
@@ -123,12 +125,10 @@ class Step(Generic[P, R]):
     def _bind(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
         """Return the arguments by name; those without traced values are checked now. Raises TraceError."""
         shown = self.function.__name__
-        plain = inspect.signature(self.function)
-        plain = plain.replace(parameters=[one for name, one in plain.parameters.items() if name != "ctx"])
         try:
-            bound = plain.bind(*args, **kwargs)
+            bound = self.plain.bind(*args, **kwargs)
         except TypeError as error:
-            raise TraceError(f"{shown}: {error}. It is {shown}{plain}.") from None
+            raise TraceError(f"{shown}: {error}. It is {shown}{self.plain}.") from None
         for one in self.signature.parameters:
             if one.name in bound.arguments and not _is_traced(bound.arguments[one.name]):
                 try:
@@ -140,7 +140,7 @@ class Step(Generic[P, R]):
                 found, wanted = kind_of(value._schema), kind_of(one.schema)
                 if found and wanted and found != wanted:
                     message = f"{reference(value)} is of type {found}, not {wanted}"
-                    raise TraceError(f"{shown}: argument {one.name}: {message}. It is {shown}{plain}.")
+                    raise TraceError(f"{shown}: argument {one.name}: {message}. It is {shown}{self.plain}.")
         return dict(bound.arguments)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from asyncio import Future
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
@@ -67,12 +66,10 @@ class Running:
         return sha256(f"{self.calls.seed}:{next(self._seeds)}".encode()).digest()
 
     async def step(self, step: Step[Any, Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
-        plain = inspect.signature(step.function)
-        plain = plain.replace(parameters=[one for name, one in plain.parameters.items() if name != "ctx"])
         try:
-            arguments = dict(plain.bind(*args, **kwargs).arguments)
+            arguments = dict(step.plain.bind(*args, **kwargs).arguments)
         except TypeError as error:
-            raise TypeError(f"{step.name}: {error}. It is {step.function.__name__}{plain}.") from None
+            raise TypeError(f"{step.name}: {error}. It is {step.function.__name__}{step.plain}.") from None
         given = {name: _written(step.name, name, value) for name, value in arguments.items()}
         try:
             converted = step.signature.arguments(given)

@@ -72,6 +72,7 @@ def node_left(plan: Plan, state: State, event: e.NodeLeft) -> None:
     leave(plan, state, key)
     tries = state.tries_of(key)
     tries.each, tries.left_seq = True, state.seq
+    tries.progressed()
     tries.entries += 1
     tries.last_wait = max(tries.last_wait, event.attempt)
     due_ms = 0 if event.again else event.due_ms

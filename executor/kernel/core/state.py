@@ -165,6 +165,7 @@ class Tries(Struct, array_like=True):
         step.times, step.due_ms = event.times, event.due_ms
 
     def finished(self, n: int, failed: bool, seq: int) -> None:
+        self.progressed()
         step = self.by_n[n]
         step.finished_seq, step.failed, step.lost, step.due_ms = seq, failed, False, None
 
@@ -177,6 +178,11 @@ class Tries(Struct, array_like=True):
             del self.by_n[n]
         else:
             step.lost = True
+
+    def progressed(self) -> None:
+        """Let losses before this not count any more: the next attempt does not repeat what was lost then."""
+        self.entries += self.lost
+        self.lost = self.together = 0
 
     def hasten(self, due_ms: int) -> None:
         for step in self.by_n.values():

@@ -74,6 +74,11 @@ class Records:
         self._next += 1
         return record
 
+    def rest(self) -> Sequence[Record]:
+        """Return, and pass, what is left of the page that was read."""
+        rest, self._next = self._page[self._next :], len(self._page)
+        return rest
+
     async def _read_page(self) -> None:
         limit = self._limit
         if self._node is None and not self._types:

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import asyncio
 import heapq
-import logging
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from contextvars import copy_context
@@ -29,7 +28,6 @@ from msgspec.structs import replace
 
 from executor.errors import BlockError, StoreError
 from executor.kernel.core.events import StepEffect, StepFinished, StepKind, StepOnLost, UpdateAnswered
-from executor.kernel.core.facts import WaitStep
 from executor.kernel.handler.base import Leaving, MakeSuspend, Suspend
 from executor.kernel.handler.durable import ContinueAsNew, Work
 from executor.kernel.process.clock import Clock
@@ -37,6 +35,7 @@ from executor.kernel.process.timers import Timers
 from executor.kernel.run.attention import step_question
 from executor.kernel.run.call_site import site_of
 from executor.kernel.run.lane import Lane
+from executor.kernel.run.lane_waits import LaneWaits
 from executor.kernel.run.made import Boxes, Entry, Made, raised
 from executor.kernel.run.mismatch import Arrival, Expected, Mismatch, changed
 from executor.kernel.run.opened import Opened
@@ -46,17 +45,16 @@ from executor.kernel.run.step_work import CANCELLED, NO_KEY, Call, Ended, StepJo
 from executor.kernel.run.steps import ANY_INPUT, Left
 from executor.kernel.run.wait_ends import WaitEnd
 
-log = logging.getLogger("weft.durable")
-
 STEPS_MAX: Final = 10_000  # of a durable function: each entry reads all of them
-WAITS_MAX: Final = 100  # that are open at the same time; further ones open when some of these are over
-PAUSE_MS: Final = 2_000  # a shorter one before a step is tried again passes in memory
+PAUSE_MS: Final = 2_000  # a shorter sleep, or pause before a step is tried again, passes in memory
 NULL: Final = b"null"
 LIVE: Final = 1 << 62  # as the number of an event that has none yet: it comes after those of the journal
 
 
 class Driver:
     """Implements `DurableCalls`. `left`, once it has left: its waits. `now_ms`: time of the last arrival."""
+
+    _may_be_cancelled = False
 
     def __init__(self, entry: Entry, journal: StepJournal, work: StepWork, clock: Clock, timers: Timers) -> None:
         self.now_ms = entry.started_ms
@@ -82,8 +80,7 @@ class Driver:
         self._live = count(LIVE)
         self._ended: dict[int, Ended | WaitEnd] = {}  # in this entry, not delivered yet
         self._received_seq = max((step.finished_seq for step in entry.known.values()), default=0)
-        self._open = set(entry.open)  # steps with open waits
-        self._asked: list[int] = []  # calls that are to have waits
+        self._waits = LaneWaits(entry, self._made, work, self._arrived)
         self._due: list[tuple[int, int]] = []  # heap of (due_ms, n): timers that have begun in this entry
         self._tasks: set[asyncio.Task[None]] = set()
         self._wake = asyncio.Event()
@@ -255,7 +252,7 @@ class Driver:
         await (self._next() if self._is_busy() else self._leave())
 
     def _is_busy(self) -> bool:
-        """Returns True if steps are under way, or soon are."""
+        """Returns True if something ends or begins soon."""
         return bool(self._tasks) or self._is_short()
 
     def _result(self, main: asyncio.Task[Any]) -> Any:
@@ -282,6 +279,8 @@ class Driver:
         def run() -> None:
             try:
                 self._lane.run_idle()
+                while self._deliver_ready():
+                    self._lane.run_idle()
             except BaseException as error:
                 self._failed = self._failed or error
             if not done.done():
@@ -296,14 +295,29 @@ class Driver:
         if self._failed is not None:
             raise self._failed
 
+    def _deliver_ready(self) -> bool:
+        """Deliver what comes next, if it was read from the journal. Returns False if that is not so."""
+        if not self._arrivals or self.refused is not None or self._lane.refused is not None or self._may_be_cancelled:
+            return False
+        seq, n = self._arrivals[0]
+        ended = self._entry.recorded.ready(seq)
+        if ended is None:
+            return False
+        self._expected.deliver(heapq.heappop(self._arrivals), self._n)
+        self._take(self._made.pop(n), ended)
+        return True
+
     async def _deliver(self, seq: int, n: int) -> None:
         made, ended = self._made.pop(n), self._ended.pop(n, None)
-        self._open.discard(n)
+        self._waits.over(n)
         if ended is None:
             ended = await self._entry.recorded.at(seq)
         elif isinstance(ended, WaitEnd):
             self._received_seq = ended.seq
             ended = await self._entry.recorded.since(ended.seq)
+        self._take(made, ended)
+
+    def _take(self, made: Made, ended: Ended) -> None:
         self.now_ms = max(self.now_ms, ended.at_ms)
         if made.future.done():
             if made.box is not None and ended.error is None:
@@ -331,21 +345,21 @@ class Driver:
             if made.future.done():
                 if made.pause_ms is not None:
                     self._stop(made)
-                elif n not in self._open:
+                elif n not in self._waits.open:
                     self._made.pop(n)
             elif made.pause_ms is not None:
                 pass
             elif known is not None and known.lost:
                 made.suspend = partial(_question, step_question(self._entry.block, n, made.call.name))
                 made.work = None
-                self._ask(n)
+                self._waits.ask(n)
             elif made.told is not None:
                 self._end_now(made.call, made.told)
             elif made.work is not None:
                 self._start(made, self._do(made, made.work))
             elif made.suspend is not None:
-                self._ask(n)
-            elif made.due_ms is not None and n not in self._open:
+                self._waits.ask(n)
+            elif made.due_ms is not None and n not in self._waits.open:
                 heapq.heappush(self._due, (made.due_ms, n))
 
     def _is_before_its_wait(self, made: Made) -> bool:
@@ -457,8 +471,9 @@ class Driver:
         return min((made.pause_ms for made in self._made.values() if made.pause_ms is not None), default=None)
 
     def _is_short(self) -> bool:
-        until_ms = self._pause_ms()
-        return until_ms is not None and until_ms <= self._clock.now_ms() + PAUSE_MS
+        """Returns True if a timer or pause is over soon."""
+        due_ms, _ = self._next_timer()
+        return due_ms is not None and due_ms <= self._clock.now_ms() + PAUSE_MS
 
     def _end_now(self, call: Call, told: tuple[UpdateAnswered, bytes] | None = None) -> None:
         """Record a step that is nothing but this moment, and what it tells, in one append."""
@@ -478,54 +493,21 @@ class Driver:
             self._journal.flush()
             await asyncio.wait(self._tasks, return_when=asyncio.FIRST_COMPLETED)
 
-    async def _change_waits(self) -> None:
-        """While steps run, open the waits that are new, and close those that are not needed any more. Timers are kept
-        in memory."""
-        waits, drops = await self._waits(self._asked)
-        if waits or drops:
-            self._journal.open(waits, drops)
-            self._open = self._open.difference(drops).union(step.n for _, step in waits)
-            self._asked = [n for n in self._asked if n not in self._open]
-
     async def _leave(self) -> None:
         """Raises Leaving, unless the request of a wait cannot be made: then that has arrived."""
-        timers = [n for _, n in self._due if n in self._made and self._made[n].due_ms is not None]
-        waits, drops = await self._waits(self._asked + timers)
+        waits, drops = await self._waits.changes(n for _, n in self._due if self._is_timer(n))
         if self._arrivals:
             return
         until_ms = self._pause_ms()
-        if not (waits or len(self._open) > len(drops)) and until_ms is None:
+        if not (waits or len(self._waits.open) > len(drops)) and until_ms is None:
             message = "the durable function waits for something that cannot come: nothing is under way"
             hint = "It awaits a future, a lock or a queue of asyncio that none of its own tasks serves."
             raise BlockError(message, code="durable_stuck", retryable=False, hint=hint)
         self.left = Left(tuple(waits), AtEach(drops, until_ms, self._received_seq))
         raise Leaving
 
-    async def _waits(self, asked: list[int]) -> tuple[list[tuple[Suspend, WaitStep]], tuple[int, ...]]:
-        """Return the waits to open for these calls, and the steps whose waits are not needed any more."""
-        drops = tuple(sorted(n for n in self._open if n not in self._made or self._made[n].future.done()))
-        waits: list[tuple[Suspend, WaitStep]] = []
-        for n in sorted(asked):
-            made = self._made.get(n)
-            if made is None or made.future.done():
-                continue
-            if len(self._open) - len(drops) + len(waits) == WAITS_MAX:
-                break
-            try:
-                suspend = await self._suspend(made)
-            except BlockError as error:
-                self._asked.remove(n)
-                await self._work.begin(made.call)
-                self._arrived(n, await self._work.fail(made.call, error))
-            else:
-                waits.append((suspend, made.call.wait_step(n in self._entry.known)))
-        return waits, drops
-
-    async def _suspend(self, made: Made) -> Suspend:
-        if made.due_ms is not None:
-            return Suspend("timer", due_ms=made.due_ms)
-        assert made.suspend is not None
-        return await made.suspend()
+    def _is_timer(self, n: int) -> bool:
+        return n in self._made and self._made[n].due_ms is not None
 
     async def _end(self) -> None:
         self._over = True

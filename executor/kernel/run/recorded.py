@@ -42,6 +42,8 @@ async def time_of(store: Journals, run: str, seq: int) -> int:
 class RecordedEnds(Protocol):
     async def event(self, seq: int) -> Record | None: ...
 
+    def ready(self, seq: int) -> Ended | None: ...
+
     async def since(self, seq: int) -> Ended: ...
 
     async def at(self, seq: int) -> Ended: ...
@@ -69,6 +71,13 @@ class Recorded:
             return record
         return None
 
+    def ready(self, seq: int) -> Ended | None:
+        """Return the end that is event `seq` if it was read, as `at` does."""
+        record = self._passed.get(seq)
+        if record is None or (record.output is None and b'"blob"' in (record.data or b"")):
+            return None
+        return _ended(self._passed.pop(seq), record.output)
+
     async def since(self, seq: int) -> Ended:
         """Return the end that is event `seq`, after those of earlier entries. Raises BlockError."""
         what = f"a step of run {self._run}"
@@ -78,7 +87,7 @@ class Recorded:
         record = await self.event(seq)
         if record is None:
             raise BlockError(f"event {seq} of run {self._run} is missing", code="step_missing", retryable=False)
-        return await self._ended(record)
+        return _ended(record, await output_of(self._store, record))
 
     async def opened(self, n: int, after: int) -> dict[str, Any] | None:
         """Return the id of the wait that is step `n`, which opened after event `after`, and its child run;
@@ -109,17 +118,15 @@ class Recorded:
             record = await anext(self._records, None)
             if record is None:
                 raise BlockError(f"event {seq} of run {self._run} is missing", code="step_missing", retryable=False)
-            if (record.path or "") == self._path:
-                self._passed[record.seq] = record
-        ended = await self._ended(self._passed[seq])
-        del self._passed[seq]
-        return ended
+            for one in (record, *self._records.rest()):
+                if (one.path or "") == self._path:
+                    self._passed[one.seq] = one
+        output = await output_of(self._store, self._passed[seq])
+        return _ended(self._passed.pop(seq), output)
 
-    async def _ended(self, record: Record) -> Ended:
-        data = data_of(record)
-        error = data.get("error")
-        return Ended(
-            data.get("ended_ms", record.at_ms),
-            await output_of(self._store, record),
-            None if error is None else msgspec.convert(error, ErrorInfo),
-        )
+
+def _ended(record: Record, output: bytes | None) -> Ended:
+    data = data_of(record)
+    error = data.get("error")
+    info = None if error is None else msgspec.convert(error, ErrorInfo)
+    return Ended(data.get("ended_ms", record.at_ms), output, info)

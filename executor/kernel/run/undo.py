@@ -44,6 +44,9 @@ class BothEnds:
     async def event(self, seq: int) -> Record | None:
         return await self._since.event(seq)
 
+    def ready(self, seq: int) -> Ended | None:
+        return None
+
     async def since(self, seq: int) -> Ended:
         return await self._since.since(seq)
 
@@ -55,6 +58,8 @@ class BothEnds:
 
 
 class UndoDriver(Driver):
+    _may_be_cancelled = True
+
     def __init__(
         self, entry: Entry, journal: StepJournal, work: StepWork, clock: Clock, timers: Timers, cancelled: Cancelled
     ) -> None:

@@ -112,3 +112,18 @@ async def test_a_question_that_is_not_needed_any_more_closes_while_a_step_runs(g
         await waits_of(opened, run, 0)
         gate.opened.set()
         assert (await opened.wait_finished(run, timeout_s=10)).output == "done"
+
+
+@weft.durable
+async def naps(count: int) -> int:
+    for _ in range(count):
+        await weft.sleep(seconds=0.01)
+    return count
+
+
+async def test_a_short_sleep_passes_in_the_entry_that_began_it() -> None:
+    async with weft.open(workflows=[naps]) as opened:
+        run = (await opened.submit(naps, count=5)).run
+        assert (await opened.wait_finished(run, timeout_s=10)).output == 5
+        types = [record.type for record in await opened.parts.store.read_events(run)]
+        assert "node.left" not in types and types.count("step.finished") == 5

@@ -6,6 +6,7 @@ import pytest
 
 from executor.kernel.core import events as e
 from executor.kernel.core import facts as f
+from executor.kernel.core.decide_attempts import LOST_ATTEMPTS_MAX
 from executor.kernel.core.fork import fork_point
 from executor.kernel.core.state import State
 from executor.kernel.store.formats import FORMAT, SINCE
@@ -203,6 +204,18 @@ def test_a_wait_that_is_not_needed_closes_and_its_end_is_stale() -> None:
     told = s.left("a", opens(4), drops=(3,))
     assert told == ["a step 4 begins", "a waits", "a wait cancelled", "a leaves", "run parks"]
     assert s.feed(f.WaitAnswered(T0, s.attempt("a")[0], 2)) == []
+
+
+def test_losses_count_only_without_progress() -> None:
+    s = Story({"a": block("b"), "b": ""})
+    s.start()
+    for n in range(1, 3 * LOST_ATTEMPTS_MAX):
+        s.step("a", n, "read")
+        s.step_done("a", n)
+        assert s.lost("a")[-1].startswith("a starts again")
+    for _ in range(LOST_ATTEMPTS_MAX - 1):
+        assert s.lost("a")[-1].startswith("a starts again")
+    assert s.lost("a") == ["a waits", "run parks"]
 
 
 # --- what became of a step, or of an attempt ---
