@@ -246,8 +246,11 @@ class Driver:
             return
         opening = {made.needs for n in self._new if (made := self._made[n]).needs}
         if self._is_busy() or opening:
-            await self._change_waits()
-        if self._arrivals or opening & self._open:
+            changes = await self._waits.changes()
+            if any(changes):
+                self._journal.open(*changes)
+                self._waits.changed(changes)
+        if self._arrivals or opening & self._waits.open:
             return
         await (self._next() if self._is_busy() else self._leave())
 
@@ -363,11 +366,7 @@ class Driver:
                 heapq.heappush(self._due, (made.due_ms, n))
 
     def _is_before_its_wait(self, made: Made) -> bool:
-        return made.needs in self._made and made.needs not in self._open and made.needs not in self._entry.known
-
-    def _ask(self, n: int) -> None:
-        if n not in self._open:
-            self._asked.append(n)
+        return made.needs in self._made and made.needs not in self._waits.open and made.needs not in self._entry.known
 
     def _start(self, made: Made, doing: Coroutine[Any, Any, None]) -> None:
         made.task = self._loop.create_task(doing, context=self._context.copy())
