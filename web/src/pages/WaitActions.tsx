@@ -1,13 +1,15 @@
-// Actions on a wait besides answering its form: copy its address for the person who answers, send a signal.
+// Actions on a wait besides answering its form: copy its address for the person who answers, send a signal or an update.
 
 import { useState, type ReactElement } from 'react'
 import { api } from '../net/api'
+import { sendUpdate, updateOf } from '../net/updates'
 import type { Json } from '../api/schemas'
 import type { WaitView } from '../api/types'
 import { Button } from '../ui/Button'
 import { Dialog } from '../ui/Dialog'
 import { useReadOnly } from '../ui/rights'
 import { copyText } from '../ui/copy'
+import { toast } from '../ui/Toast'
 import { messageOf } from '../ui/words'
 
 export function CopyLink({ link, what }: { link: string; what: 'link' | 'URL' }): ReactElement {
@@ -22,7 +24,9 @@ export function CopyLink({ link, what }: { link: string; what: 'link' | 'URL' })
 export function SendSignal({ view, why }: { view: WaitView; why?: string | null }): ReactElement {
   const mayNot = useReadOnly()
   const [open, setOpen] = useState(false)
-  const [text, setText] = useState('{}')
+  const update = updateOf(view.name ?? '')
+  const what = update === null ? 'signal' : 'update'
+  const [text, setText] = useState(update === null ? '{}' : 'null')
   const [trouble, setTrouble] = useState('')
   const send = async (): Promise<void> => {
     let payload: Json
@@ -32,7 +36,14 @@ export function SendSignal({ view, why }: { view: WaitView; why?: string | null 
       return setTrouble('This is not valid JSON.')
     }
     try {
-      await api.signal(view.run, view.name!, payload, view.correlation ?? undefined)
+      if (update === null) await api.signal(view.run, view.name!, payload, view.correlation ?? undefined)
+      else {
+        const { answered, answer } = await sendUpdate(view.run, update, payload)
+        toast(
+          answered ? `Answer: ${JSON.stringify(answer)}` : 'Sent. There is no answer yet.',
+          answered ? 'ok' : 'wait',
+        )
+      }
       setOpen(false)
     } catch (error) {
       setTrouble(messageOf(error))
@@ -41,10 +52,10 @@ export function SendSignal({ view, why }: { view: WaitView; why?: string | null 
   return (
     <>
       <Button why={mayNot ?? why} onClick={() => setOpen(true)}>
-        Send signal
+        Send {what}
       </Button>
       <Dialog
-        title={`Send ${view.name}`}
+        title={`Send ${update ?? view.name}`}
         open={open}
         onClose={() => setOpen(false)}
         foot={
@@ -53,7 +64,7 @@ export function SendSignal({ view, why }: { view: WaitView; why?: string | null 
           </Button>
         }
       >
-        <label htmlFor="signal-payload">Payload (JSON)</label>
+        <label htmlFor="signal-payload">{update === null ? 'Payload' : 'Value'} (JSON)</label>
         <textarea
           id="signal-payload"
           className="mono"
