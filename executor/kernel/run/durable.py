@@ -131,7 +131,8 @@ class Driver:
 
     def answer(self, name: str, update: str, answer: Any, refused: str | None) -> asyncio.Future[Any]:
         told = self._work.answered(name, update, answer, refused)
-        call = self._call("step", f"answer {name}", [update, answer, refused], "none")
+        given = {"update": update, "answer": answer} if refused is None else {"update": update, "refused": refused}
+        call = self._call("step", f"answer {name}", given, "none")
         return self._add(Made(call, self._lane.create_future(), told=told))
 
     def continue_as_new(self, input: Any) -> NoReturn:
