@@ -64,6 +64,7 @@ def flow(folder: Path, code: str, module: str = "flow") -> weft.Durable[..., Any
     sys.modules.pop(module, None)
     invalidate_caches()
     made: weft.Durable[..., Any] = import_module(module).order
+    assert made.code, "it is read from the file, which the next call changes"
     return made
 
 
@@ -188,8 +189,24 @@ async def test_a_process_that_had_the_code_all_along_continues_the_run(
     monkeypatch.setattr(other_code, "LOOK_EVERY_S", 0.1)
     run = await waiting(tmp_path)
     await answered(tmp_path, run, FLOW.replace(CHARGED, ""))
-    async with weft.open(tmp_path / "runs.db", workflows=[flow(tmp_path, FLOW)]) as engine:
-        assert (await engine.wait_finished(run, timeout_s=20)).output == DONE
+    old, new = flow(tmp_path, FLOW), flow(tmp_path, FLOW.replace(CHARGED, ""))
+    async with (
+        weft.open(tmp_path / "runs.db", workflows=[new]) as engine,
+        weft.open(tmp_path / "runs.db", workflows=[old]),
+        asyncio.timeout(20),
+    ):
+        while (view := await engine.runs.view(run)).status == "waiting":
+            await asyncio.sleep(0.02)
+        assert (await engine.wait_finished(run, timeout_s=20)).output == DONE, view.status
+        entries = [
+            event async for event in events(engine, run) if event.type == "node.started" and event.node == "body"
+        ]
+        assert len(entries) == 3, "the process with the other code did not enter it again"
+
+
+async def events(engine: Engine, run: str) -> Any:
+    for record in await engine.store.read_events(run):
+        yield record
 
 
 async def test_a_cancelled_run_waits_for_the_code_that_undoes_it(tmp_path: Path) -> None:

@@ -53,10 +53,14 @@ class OtherCodeWaits:
     async def _enter(self, row: WaitRow) -> None:
         self._times[row.run_id] += 1
         now_ms = self._parts.clock.now_ms()
-        answer = Answer(row.id, now_ms, {}, "retry", by=BY)
-        answered = await self._parts.store.answer_wait(
-            row.token_hash, orjson.dumps({"action": "retry"}), BY, encode(answer), now_ms
-        )
+        answer = encode(Answer(row.id, now_ms, {}, "retry", by=BY)), now_ms
+        response, owned = orjson.dumps({"action": "retry"}), self._parts.owned
+        # Entered here, if there is room: another process may have the code that does not fit.
+        here = None if owned.answer is None else await owned.answer(row, response, BY, *answer)
+        if here is None:
+            answered = await self._parts.store.answer_wait(row.token_hash, response, BY, *answer)
+            self._parts.wake(row.run_id)
+        else:
+            answered, _ = here
         if answered is not None and answered.won:
             log.info("run %s waited for other code, and is entered with the code that is here", row.run_id)
-            self._parts.wake(row.run_id)
