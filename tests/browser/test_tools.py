@@ -1,6 +1,8 @@
-"""The form of an agent: its model is chosen with its price, its tools from four tabs, and arguments are typed once."""
+"""The form of an agent: its model is chosen with its price, its tools from tabs, and arguments are typed once."""
 
 from __future__ import annotations
+
+from pathlib import Path
 
 from playwright.sync_api import expect
 
@@ -82,3 +84,19 @@ def test_tools_of_four_kinds_have_their_arguments_from_what_was_chosen(editor: E
     assert list(slack["arguments"]["properties"]) == ["text"] and slack["approve"] == "write"
     assert sql["arguments"]["properties"] == {"id": {"type": "string"}}
     assert mcp["mcp"] == {} and "arguments" not in mcp
+
+
+def test_a_function_of_the_server_is_a_tool(servers: Servers, contexts: Contexts, tmp_path: Path) -> None:
+    (tmp_path / "flow.py").write_text("import weft\n\n\n@weft.step\ndef refund(order: str) -> str:\n    return order\n")
+    server = servers(WEFT_FUNCTIONS=str(tmp_path / "flow.py"))
+    editor = Editor(contexts(server.url).page(), server.url)
+    editor.open(document({"a": AGENT}, [("start", "a")]))
+    editor.select("a")
+    editor.at("add-tools").click()
+    editor.at("tool-tab-python").click()
+    editor.page.get_by_role("option", name="flow.refund").click()
+    expect(editor.at("field-tools.0.function")).to_have_value("flow.refund")
+    expect(editor.page.get_by_text("Function: flow.refund").first).to_be_visible()
+    editor.is_saved()
+    [tool] = editor.stored()["blocks"]["a"]["params"]["tools"]
+    assert tool == {"name": "refund", "function": "flow.refund", "approve": "write"}

@@ -97,7 +97,7 @@ export function ToolForm({ field: Field, tool, parts, path, pointer, onChange }:
 }
 
 /** They are the same in each call, and read nothing of the run. */
-const PLAIN: ReadonlySet<string> = new Set(['name', 'description', 'approve', 'on_lost'])
+const PLAIN: ReadonlySet<string> = new Set(['name', 'description', 'function', 'approve', 'on_lost'])
 
 const NOTHING = {
   workflow: 'The model fills in nothing',
