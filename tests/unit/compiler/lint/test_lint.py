@@ -240,8 +240,9 @@ def test_the_page_about_it_lists_all_codes() -> None:
     assert re.findall(r"^\| `(durable_\w+)`", page, re.M) == list(HINTS) == [*WRONG, "durable_closure"]
 
 
-def test_no_durable_function_of_the_examples_and_docs_has_one(tmp_path: Path) -> None:
-    sources = [path.read_text(encoding="utf-8") for path in (ROOT / "examples").rglob("*.py")]
+def test_no_durable_function_of_examples_docs_and_tests_has_one(tmp_path: Path) -> None:
+    folders = ("examples", "benchmarks", "tests/support")
+    sources = [path.read_text(encoding="utf-8") for name in folders for path in (ROOT / name).rglob("*.py")]
     for page in (ROOT / "README.md", *(ROOT / "docs").rglob("*.md")):
         sources += re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), re.S)
     durable = [source for source in sources if "weft.durable" in source]
