@@ -9,6 +9,7 @@ import { timeScale } from '../src/watch/tape/timeScale'
 import { segmentsOf } from '../src/watch/trace/bars'
 import { traceIndex, traceRows } from '../src/watch/trace/rows'
 import { emptyFold, fold, shapeOf, usedShort, usedText } from '../src/run'
+import { triesText } from '../src/watch/tries'
 import { specs } from './help'
 
 const streams = JSON.parse(
@@ -60,4 +61,17 @@ test('what was used is said once for all steps', () => {
     usedText([one!, { usage: { output_tokens: 1 }, cost: null }].slice(1)),
     '1 output tokens, no price known',
   )
+})
+
+test('a step that pauses shows how often it was tried, and when it is tried next', () => {
+  const { events } = streams.find(({ name }) => name === 'left')!
+  const pause = events.findLastIndex(({ type }) => type === 'step.retrying')
+  const { steps } = fold(emptyFold(shapeOf(null, specs)), events.slice(0, pause + 1)).nodes.get('a')!
+  const step = steps.find(({ status }) => status === 'retrying')!
+  assert.deepEqual([step.times, step.dueAt, step.error?.code], [2, events[pause]!.data.due_ms, 'function_failed'])
+  assert.match(triesText(step), /^2 tries, next at /)
+  const after = fold(emptyFold(shapeOf(null, specs)), events)
+    .nodes.get('a')!
+    .steps.find(({ n }) => n === step.n)!
+  assert.deepEqual([after.status, after.dueAt, triesText(after)], ['succeeded', null, '3 tries'])
 })

@@ -165,7 +165,7 @@ function happened(event: WireEvent, doc: Document | null): string {
       return `${name}: step ${data.n} started, ${data.name ?? ''}`
     case 'step.finished': {
       const used = usedText([{ usage: data.usage ?? {}, cost: data.cost ?? null }])
-      return `${name}: step ${data.n} ${data.error ? 'failed' : 'finished'}${used ? `, ${used}` : ''}`
+      return `${name}: step ${data.n} ${data.error ? 'failed' : data.cached ? 'has a cached result' : 'finished'}${used ? `, ${used}` : ''}`
     }
     case 'step.retrying':
       return `${name}: step ${data.n} failed, try ${(data.times ?? 0) + 1} in ${roughly((data.due_ms ?? 0) - event.at_ms)}`
