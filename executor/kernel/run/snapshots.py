@@ -57,6 +57,7 @@ _CODE = (
     "executor.kernel.core.state",
     "executor.kernel.journal.codec",
     "executor.kernel.journal.projection",
+    "executor.kernel.journal.steps",
     "executor.kernel.run.loaded",
     "executor.kernel.run.snapshots",
     "executor.kernel.values.fold",
