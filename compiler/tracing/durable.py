@@ -105,9 +105,10 @@ class Durable(FunctionWorkflow[P, Coroutine[Any, Any, R]]):
             return found[name]
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
-    @property
+    @cached_property
     def calls(self) -> Mapping[str, Any]:
-        """The workflows in Python that its code names, also in functions of its package that it calls."""
+        """The workflows in Python that its code names, also in functions of its package that it calls, when it is first
+        asked for them: each submission does, and to read the source takes milliseconds."""
         found = (one.value for one in reached(self.function))
         return {one.name: one for one in found if is_composed(one) and one.name}
 
