@@ -206,14 +206,17 @@ test('places are counted from 1, inner ones first', () => {
 })
 
 test('a moment is read from an address, and nonsense is ignored', () => {
-  assert.deepEqual(readMoment(new URLSearchParams('seq=79&block=score&step=4&iter=review:6,teams:1&with=r2&rewind=1')), {
-    seq: 79,
-    block: 'score',
-    step: 4,
-    iter: { review: 6, teams: 1 },
-    with: 'r2',
-    rewind: true,
-  })
+  assert.deepEqual(
+    readMoment(new URLSearchParams('seq=79&block=score&step=4&iter=review:6,teams:1&with=r2&rewind=1')),
+    {
+      seq: 79,
+      block: 'score',
+      step: 4,
+      iter: { review: 6, teams: 1 },
+      with: 'r2',
+      rewind: true,
+    },
+  )
   assert.deepEqual(readMoment(new URLSearchParams('seq=x&step=-1&iter=a:-1,:3,b')), {
     seq: null,
     block: null,
