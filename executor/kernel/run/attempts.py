@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from contextvars import Context
 from functools import partial
 from typing import Any, TypeVar
@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 from msgspec.structs import replace
 
 from compiler.keys import NodeKey
+from executor.kernel.core import events as e
 from executor.kernel.core import facts as f
 from executor.kernel.core.decide_attempts import CANCELLED
 from executor.kernel.core.events import ErrorInfo
@@ -52,11 +53,15 @@ class Attempts:
         ended = {key for result in self.arrivals.results if (key := getattr(result.fact, "key", None)) is not None}
         return ended | self._by_key.keys()
 
-    def wait_ended(self, key: NodeKey, number: int, n: int, seq: int) -> WaitEnd | None:
-        """Give the attempt of `key` the end of the wait `number`, whose step `n` was finished by event `seq`. Returns
-        None if none is under way."""
-        attempt = self._by_key.get(key)
-        return None if attempt is None or attempt.number == number else attempt.wait_ends.add(n, seq)
+    def wait_ends(self, events: Sequence[e.Event], first_seq: int) -> list[WaitEnd]:
+        """Give attempts the ends of waits of their nodes that are among these events. Returns what was given."""
+        ends = []
+        for seq, event in enumerate(events, first_seq):
+            if isinstance(event, e.StepFinished):
+                attempt = self._by_key.get(event.key)
+                if attempt is not None and attempt.number != event.attempt:
+                    ends.append(attempt.wait_ends.add(event.n, seq))
+        return ends
 
     def limits_in_use(self) -> set[str]:
         return {attempt.place.ask.key for attempt in self._by_key.values() if attempt.place is not None}

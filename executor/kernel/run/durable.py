@@ -35,6 +35,7 @@ from executor.kernel.process.timers import Timers
 from executor.kernel.run.attention import step_question
 from executor.kernel.run.call_site import site_of
 from executor.kernel.run.lane import Lane
+from executor.kernel.run.lane_due import LaneDue
 from executor.kernel.run.lane_waits import LaneWaits
 from executor.kernel.run.made import Boxes, Entry, Made, raised
 from executor.kernel.run.mismatch import Arrival, Expected, Mismatch, changed
@@ -46,7 +47,6 @@ from executor.kernel.run.steps import ANY_INPUT, Left
 from executor.kernel.run.wait_ends import WaitEnd
 
 STEPS_MAX: Final = 10_000  # of a durable function: each entry reads all of them
-PAUSE_MS: Final = 2_000  # a shorter sleep, or pause before a step is tried again, passes in memory
 NULL: Final = b"null"
 LIVE: Final = 1 << 62  # as the number of an event that has none yet: it comes after those of the journal
 
@@ -81,7 +81,7 @@ class Driver:
         self._ended: dict[int, Ended | WaitEnd] = {}  # in this entry, not delivered yet
         self._received_seq = max((step.finished_seq for step in entry.known.values()), default=0)
         self._waits = LaneWaits(entry, self._made, work, self._arrived)
-        self._due: list[tuple[int, int]] = []  # heap of (due_ms, n): timers that have begun in this entry
+        self._due = LaneDue(self._made, clock)
         self._tasks: set[asyncio.Task[None]] = set()
         self._wake = asyncio.Event()
         self._boxes = Boxes()
@@ -257,7 +257,7 @@ class Driver:
 
     def _is_busy(self) -> bool:
         """Returns True if something ends or begins soon."""
-        return bool(self._tasks) or self._is_short()
+        return bool(self._tasks) or self._due.is_short()
 
     def _result(self, main: asyncio.Task[Any]) -> Any:
         return main.result()
@@ -345,7 +345,7 @@ class Driver:
             known = self._entry.known.get(n)
             if known is not None and known.due_ms is not None:
                 made.times, made.pause_ms = known.times, known.due_ms
-                heapq.heappush(self._due, (known.due_ms, n))
+                self._due.add(known.due_ms, n)
             if made.future.done():
                 if made.pause_ms is not None:
                     self._stop(made)
@@ -364,7 +364,7 @@ class Driver:
             elif made.suspend is not None:
                 self._waits.ask(n)
             elif made.due_ms is not None and n not in self._waits.open:
-                heapq.heappush(self._due, (made.due_ms, n))
+                self._due.add(made.due_ms, n)
 
     def _is_before_its_wait(self, made: Made) -> bool:
         return made.needs in self._made and made.needs not in self._waits.open and made.needs not in self._entry.known
@@ -414,7 +414,7 @@ class Driver:
         made.times += 1
         made.pause_ms = due_ms
         self._work.retry(made.call, made.times, due_ms, error)
-        heapq.heappush(self._due, (due_ms, made.call.n))
+        self._due.add(due_ms, made.call.n)
 
     def _step_over(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
@@ -432,7 +432,7 @@ class Driver:
 
     async def _next(self) -> None:
         """Wait for the end of a step, or of a timer or pause."""
-        due_ms, n = self._next_timer()
+        due_ms, n = self._due.first()
         if due_ms is not None and due_ms <= self._clock.now_ms():
             made = self._made[n]
             if made.work is None:
@@ -456,25 +456,6 @@ class Driver:
         self._wake.clear()
         await self._wake.wait()
 
-    def _next_timer(self) -> tuple[int | None, int]:
-        """Return when the next timer or pause of this entry is due, and its number."""
-        while self._due:
-            due_ms, n = self._due[0]
-            made = self._made.get(n)
-            if made is not None and not made.future.done() and (made.work is None or made.pause_ms == due_ms):
-                return due_ms, n
-            heapq.heappop(self._due)
-        return None, 0
-
-    def _pause_ms(self) -> int | None:
-        """Return when the first pause is over."""
-        return min((made.pause_ms for made in self._made.values() if made.pause_ms is not None), default=None)
-
-    def _is_short(self) -> bool:
-        """Returns True if a timer or pause is over soon."""
-        due_ms, _ = self._next_timer()
-        return due_ms is not None and due_ms <= self._clock.now_ms() + PAUSE_MS
-
     def _end_now(self, call: Call, told: tuple[UpdateAnswered, bytes] | None = None) -> None:
         """Record a step that is nothing but this moment, and what it tells, in one append."""
         attempt, now_ms = self._entry.attempt, self._clock.now_ms()
@@ -495,19 +476,16 @@ class Driver:
 
     async def _leave(self) -> None:
         """Raises Leaving, unless the request of a wait cannot be made: then that has arrived."""
-        waits, drops = await self._waits.changes(n for _, n in self._due if self._is_timer(n))
+        waits, drops = await self._waits.changes(self._due.timers())
         if self._arrivals:
             return
-        until_ms = self._pause_ms()
+        until_ms = self._due.pause_ms()
         if not (waits or len(self._waits.open) > len(drops)) and until_ms is None:
             message = "the durable function waits for something that cannot come: nothing is under way"
             hint = "It awaits a future, a lock or a queue of asyncio that none of its own tasks serves."
             raise BlockError(message, code="durable_stuck", retryable=False, hint=hint)
         self.left = Left(tuple(waits), AtEach(drops, until_ms, self._received_seq))
         raise Leaving
-
-    def _is_timer(self, n: int) -> bool:
-        return n in self._made and self._made[n].due_ms is not None
 
     async def _end(self) -> None:
         self._over = True

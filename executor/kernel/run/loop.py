@@ -23,7 +23,6 @@ from compiler.keys import NodeKey
 from compiler.plan import Node
 from executor.errors import Fenced, LimitExceeded, Unheard
 from executor.kernel.core import commands as c
-from executor.kernel.core import events as e
 from executor.kernel.core import facts as f
 from executor.kernel.core import messages as m
 from executor.kernel.core.commands import commands_of
@@ -43,6 +42,7 @@ from executor.kernel.run.meters import now_s, outcome_of
 from executor.kernel.run.move import move, translator
 from executor.kernel.run.parts import Parts
 from executor.kernel.run.recorder import Recorder
+from executor.kernel.run.refused import staying
 from executor.kernel.run.results import (
     SMALL_BYTES,
     Log,
@@ -69,7 +69,6 @@ CLEANUP_BYTES = 1024 * 1024
 
 _CANCELS = (f.CancelRequested, f.RunAborted)
 _END_WAITS = (f.WaitAnswered, f.WaitFailed, f.TimerFired)
-_STAY = (*ATTEMPT_ENDED, f.HandlerWaits, f.RunAborted)  # after an append that was refused
 
 Ended = Literal["parked", "finished", "stopped", "moved", "refused"]
 
@@ -350,7 +349,7 @@ class RunLoop:
     def _decide_one(self, result: Result, turn: _Turn) -> None:
         events = self._recorder.decide(self._deciding, result)
         if len(self.attempts) and isinstance(result.fact, _END_WAITS):
-            self._wait_ends(events, turn)
+            turn.ends += self.attempts.wait_ends(events, self._state.seq - len(events) + 1)
         nodes = self._plan.nodes
         for command in commands_of(self._plan, self._state, events):
             if type(command) is c.RunNode and self._earlier is not None:
@@ -359,14 +358,6 @@ class RunLoop:
                 turn.inline.append(command)
             else:
                 turn.commands.append(command)
-
-    def _wait_ends(self, events: list[e.Event], turn: _Turn) -> None:
-        """Give the attempts that run the ends of their waits."""
-        for seq, event in enumerate(events, self._state.seq - len(events) + 1):
-            if isinstance(event, e.StepFinished):
-                end = self.attempts.wait_ended(event.key, event.attempt, event.n, seq)
-                if end is not None:
-                    turn.ends.append(end)
 
     async def _run_inline(self, command: c.RunNode) -> Result:
         key, attempt = command.key, command.attempt
@@ -430,16 +421,9 @@ class RunLoop:
     def _begin_again(self, turn: _Turn, error: Unheard | LimitExceeded) -> None:
         """The append was refused, so nothing of `turn` has happened: the run is folded again from what is on disk, and
         the results of attempts wait for that. Those of the inbox and of timers come again by themselves."""
-        results = turn.results
-        if isinstance(error, LimitExceeded):
-            for result in results:
-                if isinstance(result.fact, f.HandlerWaits) and _has_child(result):
-                    self.attempts.cancel(result.fact.key)
-            results = [_without_child(result, error) for result in results]
-        stay = [result for result in results if isinstance(result.fact, _STAY)]
         for end in turn.ends:
             end.settle(stored=False)
-        self._results.extendleft(reversed(stay))
+        self._results.extendleft(reversed(staying(turn.results, error, self.attempts)))
         self._arrivals.logs.extendleft(reversed(turn.logs))
         self._continues = True
 
@@ -529,19 +513,6 @@ class RunLoop:
     ) -> bool:
         epoch, seq = self._run.row.epoch, self._recorder.appended_seq
         return await self._store.release(self.id, epoch, seq, next_run_at_ms, status, snapshot)
-
-
-def _without_child(result: Result, error: LimitExceeded) -> Result:
-    """Return the result, as a failure if it asks for a child: that was refused."""
-    if not _has_child(result):
-        return result
-    fact: Any = result.fact  # of an attempt that waits
-    info = ErrorInfo(error.code, error.message, hint=error.hint)
-    return Result(f.NodeErred(fact.at_ms, fact.key, fact.attempt, info), Payload())
-
-
-def _has_child(result: Result) -> bool:
-    return any(wait.child is not None for wait in result.payload.suspends.values())
 
 
 def _evaluates(node: Node) -> bool:
