@@ -9,11 +9,13 @@ Each minor version is recorded once, at its release. Recorded files do not chang
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 from compiler.tracing.durable import Durable
+from executor.errors import Refused
 from executor.open.engine import Engine
 from executor.open.testing.engines import engine
 from executor.open.testing.play import finish
@@ -21,8 +23,11 @@ from executor.open.testing.replay import journal_of
 from executor.service.replay.journals import Journal, save
 from tests.golden.programs import (
     PROGRAMS,
+    golden_add,
     golden_branches,
+    golden_buy,
     golden_cancelled,
+    golden_cart,
     golden_first,
     golden_marked,
     golden_queue,
@@ -46,6 +51,7 @@ RUNS: tuple[tuple[Durable[..., Any], dict[str, Any], dict[str, Any] | None], ...
     (golden_marked, {}, None),
     (golden_marked, {}, {"end": "over"}),
     (golden_cancelled, {}, None),
+    (golden_buy, {"order": "7"}, {}),
 )
 
 
@@ -56,7 +62,14 @@ async def record() -> list[Journal]:
         await _waiting(opened, run)
         await opened.cancel(run)
         await finish(opened, run)
-        return [*found, await journal_of(opened, run)]
+        cart = (await opened.submit(golden_cart)).run
+        for item in ("tea", "", "tea"):
+            with suppress(Refused):
+                await opened.update(cart, golden_add, item, seconds=10)
+        await _waiting(opened, cart)
+        open_cart = await journal_of(opened, cart)
+        await finish(opened, cart)
+        return [*found, *[await journal_of(opened, one) for one in (run, cart)], open_cart]
 
 
 async def _one(
@@ -78,4 +91,4 @@ async def _waiting(opened: Engine, run: str) -> None:
 if __name__ == "__main__":
     path = HERE / f"journals_{version('weft')}.gz"
     save(path, asyncio.run(record()))
-    print(f"{path.name}: {len(RUNS) + 1} runs, {path.stat().st_size:,} bytes")
+    print(f"{path.name}: {len(RUNS) + 3} runs, {path.stat().st_size:,} bytes")

@@ -134,4 +134,52 @@ async def golden_cancelled() -> None:
         raise
 
 
-PROGRAMS = (golden_saga, golden_first, golden_branches, golden_queue, golden_marked, golden_cancelled)
+class Refused(Exception):
+    """The step declares it."""
+
+
+@weft.step(name="golden.pay", effect="none", raises=(Refused,), retries=weft.Retry(2, first=3))
+async def pay(order: str) -> str:
+    raise Refused("no money", order)
+
+
+@weft.durable
+async def golden_buy(order: str) -> str:
+    """A step that is tried again, and raises an exception of its own."""
+    try:
+        return await pay(order)
+    except Refused as error:
+        return f"refused: {error.args}"
+
+
+@weft.durable(state=dict[str, int])
+async def golden_cart() -> int:
+    """A state, and updates."""
+    items: dict[str, int] = {}
+    while True:
+        weft.state(items)
+        match await weft.first(golden_add.next(), weft.sleep(days=30)):
+            case weft.First(value=weft.Ask() as asked) if not asked.value:
+                await asked.refuse("an item has a name")
+            case weft.First(value=weft.Ask() as asked):
+                items[asked.value] = items.get(asked.value, 0) + 1
+                await asked.answer(items[asked.value])
+            case _:
+                return len(items)
+
+
+@golden_cart.update
+def golden_add(item: str) -> int:
+    raise NotImplementedError
+
+
+PROGRAMS = (
+    golden_saga,
+    golden_first,
+    golden_branches,
+    golden_queue,
+    golden_marked,
+    golden_cancelled,
+    golden_buy,
+    golden_cart,
+)

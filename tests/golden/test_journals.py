@@ -13,6 +13,7 @@ import pytest
 from msgspec.structs import replace
 
 from executor.kernel.journal.codec import data_of
+from executor.kernel.store.run_rows import Record
 from executor.service.replay.checking import check
 from executor.service.replay.journals import load
 from tests.golden.journals import record
@@ -56,10 +57,16 @@ async def test_this_version_records_what_it_can_replay() -> None:
 async def test_other_calls_are_found(file: Path) -> None:
     """The journal with another step at each place."""
     for journal in load(file):
-        for n, one in enumerate(journal.records):
-            if one.type == "step.started" and data_of(one)["kind"] == "step" and one.node == "body":
-                records = list(journal.records)
-                records[n] = replace(one, data=(one.data or b"").replace(b'"input_hash":"', b'"input_hash":"0'))
-                assert records[n] != one
-                found = await check(BY_NAME[journal.workflow], replace(journal, records=tuple(records)))
-                assert "when this run first came here" in found.parts
+        for n in {data_of(one)["n"] for one in journal.records if _is_step(one)}:
+            records = tuple(
+                replace(one, data=(one.data or b"").replace(b'"input_hash":"', b'"input_hash":"0'))
+                if _is_step(one) and data_of(one)["n"] == n
+                else one
+                for one in journal.records
+            )
+            found = await check(BY_NAME[journal.workflow], replace(journal, records=records))
+            assert "when this run first came here" in found.parts
+
+
+def _is_step(one: Record) -> bool:
+    return one.type == "step.started" and data_of(one)["kind"] == "step" and one.node == "body"
