@@ -1,4 +1,4 @@
-"""What stays of a turn whose append was refused: the run is folded again from what is on disk, and the results of
+"""Keeps what stays of a turn whose append was refused: the run is folded again from what is on disk, and the results of
 attempts wait for that. Those of the inbox and of timers come again by themselves."""
 
 from __future__ import annotations
