@@ -294,7 +294,7 @@ async def test_a_time_limit_is_seen_as_a_cancel_and_the_run_fails() -> None:
 async def child(name: str) -> str:
     try:
         await do(name)
-        await weft.signal("never")
+        await weft.signal("never", days=9)
     except weft.Cancelled:
         await weft.sleep(minutes=1)
         await do(f"undo {name}")
@@ -336,3 +336,46 @@ async def numbers() -> None:
 async def test_random_values_are_the_same_in_the_compensation() -> None:
     await cancelled(numbers)
     assert len(set(effects())) == 1 and len(effects()) == 2
+
+
+@weft.durable
+async def with_open_waits() -> None:
+    started = await weft.start(child, "started")
+    async with weft.callback() as paid:
+        try:
+            await do("after")
+            await paid
+        except weft.Cancelled:
+            await do(f"undo {started.run != '' and paid.url != ''}")
+            raise
+
+
+async def test_runs_that_it_has_started_end_first_and_open_callbacks_close() -> None:
+    outside.clear()
+    async with engine(workflows=[with_open_waits, child]) as opened:
+        run = (await opened.submit(with_open_waits)).run
+        await until(opened, run, "run.parked")
+        [started] = [one.id for one in await opened.store.list_runs() if one.id != run]
+        await until(opened, started, "run.parked")
+        await opened.cancel(run)
+        view = await finish(opened, run)
+        assert [wait.kind for wait in await opened.waits.list(run=run)] == []
+    assert (view.status, effects()[-2:]) == ("cancelled", ["undo started", "undo True"])
+
+
+@weft.durable
+async def timed_out() -> None:
+    try:
+        async with weft.timeout(minutes=5):
+            await child("late")
+    except TimeoutError:
+        await weft.sleep(hours=1)
+        await do("continues")
+
+
+async def test_a_child_run_that_a_timeout_drops_is_cancelled() -> None:
+    outside.clear()
+    async with engine(workflows=[timed_out]) as opened:
+        run = (await opened.submit(timed_out)).run
+        view = await finish(opened, run)
+    assert (view.status, effects()) == ("succeeded", ["late", "undo late", "continues"])
