@@ -106,8 +106,10 @@ def _not_open(plan: Plan, state: State, key: NodeKey) -> tuple[str, tuple[str, .
 def _cleanup_not_open(plan: Plan, state: State, key: NodeKey) -> tuple[str, tuple[str, ...]]:
     node = plan.nodes[key[1]]
     if node.sentinel is None:
-        begun = state.root_cleanup is not Cleanup.NOT_BEGUN
-        return ("closed", ("its cleanup has ended",)) if begun else ("not opened", ("it runs when the run ends",))
+        if state.root_cleanup is Cleanup.OVER:
+            return "closed", ("its cleanup has ended",)
+        when = "it runs when the run ends" if plan.undone is None else "it runs if the run is cancelled"
+        return "not opened", (when,)
     container = state.containers.get((key[0], node.body))
     if container is not None and container.cleanup is Cleanup.NOT_BEGUN:
         return "not opened", (f"it runs when '{node.block}' ends",)

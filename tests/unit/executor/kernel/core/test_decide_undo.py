@@ -59,6 +59,16 @@ def test_a_run_that_is_not_cancelled_has_no_event_of_it() -> None:
     assert fits(s)
 
 
+def test_why_it_has_not_started() -> None:
+    s = begun()
+    s.step("body", 1)
+    assert s.why(UNDO) == ("not opened", ("it runs if the run is cancelled",))
+    s.cancel()
+    assert s.why(UNDO)[0] == "not opened"
+    s.erred("body")
+    assert s.why(UNDO) == ("running", ("attempt 1 is running",))
+
+
 def test_it_begins_when_a_node_that_waits_is_cancelled() -> None:
     s = waiting()
     assert s.cancel() == ["run cancelling", "body wait cancelled", "cleanup of start", f"{UNDO} starts"]
