@@ -100,8 +100,8 @@ class Replay(Driver):
 
     @property
     def begins(self) -> set[int]:
-        """The calls that would begin now: not those that were answered at once."""
-        return self._made.keys() - self.known.keys()
+        """The calls that would begin now: not those that have an answer already."""
+        return {n for n, made in self._made.items() if n not in self.known and not made.future.done()}
 
     def part(self, error: Mismatch) -> None:
         error.explain(self._records.get(error.was.started_seq), self.known, self._journal.run_id, self._file)

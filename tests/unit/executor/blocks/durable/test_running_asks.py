@@ -24,6 +24,8 @@ from executor.kernel.store.sqlite.store import SQLiteStore
 from executor.open.engine import Engine
 from executor.open.testing.engines import SECRET, ManualClock, engine
 from executor.open.testing.play import finish
+from executor.open.testing.replay import journal_of, replay
+from executor.service.replay.journals import write
 
 
 @dataclass
@@ -372,6 +374,28 @@ async def counting() -> None:
     weft.state(5)
     await weft.sleep(hours=1)
     weft.state(6)
+
+
+async def test_journals_with_updates_fit_their_code(tmp_path: Path) -> None:
+    path, clock = tmp_path / "weft.db", ManualClock()
+    async with engine(workflows=[cart, dropping], database=path, clock=clock) as opened:
+        run = (await opened.submit(cart, owner="ada")).run
+        with pytest.raises(weft.Refused):
+            await opened.update(run, add, "")
+        await opened.update(run, add, "again")
+        await opened.wait_finished(run, 10)
+        dropped = (await opened.submit(dropping)).run
+        await recorded(opened, dropped, "node.left", 1)
+    async with front(path, clock) as other:
+        await other.signal(dropped, "go")
+        await other.functions.ask(dropped, put, "a", "1", None, 0)
+    async with engine(workflows=[cart, dropping], database=path, clock=clock) as opened:
+        assert await opened.update(dropped, put, "a", id="1") == 1
+        journals = [await journal_of(opened, one) for one in (run, dropped)]
+    [continued] = replay(cart, write([journals[0]]))
+    assert continued.output == {"input": {"owner": "ada", "rounds": 1}, "version": None}
+    [open_] = replay(dropping, write([journals[1]]))
+    assert (open_.status, open_.output) == ("waiting", None)
 
 
 def test_functions_that_can_be_no_query_or_update() -> None:
