@@ -28,6 +28,8 @@ SHORTCUTS = {
     "stream": "events.stream",
     "answer": "waits.answer",
     "signal": "signals.send",
+    "update": "functions.update",
+    "query": "functions.query",
 }
 
 
