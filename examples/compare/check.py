@@ -111,7 +111,8 @@ def killed(system: str, name: str, folder: Path) -> str:
 
 def main() -> None:
     for system in sys.argv[1:] or SYSTEMS:
-        print(f"{system}: {lines(system)}")
+        workflows, rest = lines(system)
+        print(f"{system}: {workflows} lines for the workflows, {rest} to run and resume them")
         lacking: set[str] = set()
         for kind, names in ((plain, EXPECTED), (killed, ("chain", "approval", "sleep"))):
             for name in names:
@@ -132,14 +133,15 @@ def main() -> None:
                         print((Path(folder) / "log").read_text()[-3000:])
 
 
-def lines(system: str) -> str:
-    """Of code, without blank lines, comments and docstrings: the workflows, and what runs and resumes them."""
+def lines(system: str) -> tuple[int, int]:
+    """Return the lines of code for the workflows, and to run and resume them: without blank ones, comments and the
+    docstring."""
     text = (Path(__file__).parent / f"in_{system}.py").read_text().split('"""', 2)[2]
-    parts = text.split("# --- run")
-    counted = [
-        sum(bool(line.strip()) and not line.strip().startswith("#") for line in part.splitlines()) for part in parts
-    ]
-    return f"{counted[0]} lines for the workflows, {counted[1]} to run and resume them"
+    workflows, rest = (
+        sum(bool(line.strip()) and not line.strip().startswith("#") for line in part.splitlines())
+        for part in text.split("# --- run")
+    )
+    return workflows, rest
 
 
 if __name__ == "__main__":

@@ -1,57 +1,63 @@
-"""The five workflows in weft."""
+"""The five workflows in weft, as durable functions."""
 
 import asyncio
 import json
 import sys
+from collections.abc import Awaitable, Callable
 from pathlib import Path
+from typing import Any, ParamSpec, TypeVar
 
 import weft
 from examples.compare import outside
 
-FIRM = {"max_attempts": 3, "initial_ms": 100}
-fetch = weft.step(effect="read", retries=FIRM)(outside.fetch)
-parse = weft.step(effect="none")(outside.parse)
-store = weft.step(outside.store)
-count = weft.step(effect="none")(outside.count)
-total = weft.step(effect="none")(outside.total)
-draft = weft.step(effect="read")(outside.draft)
-publish = weft.step(outside.publish)
-before, after = weft.step(outside.before), weft.step(outside.after)
-by_card, by_invoice = weft.step(outside.by_card), weft.step(outside.by_invoice)
-apologise = weft.step(outside.apologise)
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
-@weft.workflow
-def chain() -> int:
-    return store(parse(fetch()))
+def step(function: Callable[P, R], **options: Any) -> Callable[P, Awaitable[R]]:
+    return weft.step(**options)(function)  # type: ignore[return-value]  # awaited, it runs in a thread
 
 
-@weft.workflow
-def fan(words: list[str]) -> int:
-    return total(weft.each(words, count))
+RETRY = weft.Retry(2, first=0.1)
+fetch, parse = step(outside.fetch, effect="read", retries=RETRY), step(outside.parse, effect="none")
+count, total = step(outside.count, effect="none"), step(outside.total, effect="none")
+draft, store, publish = step(outside.draft, effect="read"), step(outside.store), step(outside.publish)
+before, after, apologise = step(outside.before), step(outside.after), step(outside.apologise)
+by_card, by_invoice = step(outside.by_card, raises=(ValueError,)), step(outside.by_invoice)
 
 
-@weft.workflow
-def approval() -> str:
-    text = draft()
-    answer = weft.approve(f"Publish {text}?")
-    return weft.when(answer.action == "approve", lambda: publish(text), lambda: "rejected")
+@weft.durable
+async def chain() -> int:
+    return await store(await parse(await fetch()))
 
 
-@weft.workflow
-def sleep() -> str:
-    first = before()
-    weft.sleep(6)
-    return after(first)
+@weft.durable
+async def fan(words: list[str]) -> int:
+    return await total(await weft.gather(words, count))
 
 
-@weft.workflow
-def branch(amount: int) -> str:
-    return weft.when(
-        amount > 100,
-        lambda: by_invoice(amount),
-        lambda: weft.attempt(lambda: by_card(amount), lambda error: apologise(error.message)),
-    )
+@weft.durable
+async def approval() -> str:
+    text = await draft()
+    answer = await weft.approve(f"Publish {text}?")
+    return await publish(text) if answer.action == "approve" else "rejected"
+
+
+@weft.durable
+async def sleep() -> str:
+    first = await before()
+    await weft.sleep(6)
+    return await after(first)
+
+
+@weft.durable
+async def branch(amount: int) -> str:
+    if amount > 100:
+        return await by_invoice(amount)
+    try:
+        return await by_card(amount)
+    except ValueError as error:
+        return await apologise(str(error))
 
 
 # --- run

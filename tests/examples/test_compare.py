@@ -8,7 +8,19 @@ from pathlib import Path
 
 import pytest
 
-from examples.compare.check import EXPECTED, killed, made, plain
+from examples.compare.check import EXPECTED, ROOT, SYSTEMS, killed, lines, made, plain
+
+
+def test_the_page_counts_the_lines() -> None:
+    page = (ROOT / "docs/explanation/compare-python.md").read_text()
+    counted = [lines(system) for system in SYSTEMS]
+    assert f"| workflows | {' | '.join(str(one) for one, _ in counted)} |" in page
+    assert f"| run and resume | {' | '.join(str(one) for _, one in counted)} |" in page
+
+
+@pytest.mark.parametrize("other", ["dbos", "langgraph"])
+def test_the_workflows_are_at_most_as_long_as_those_of_others(other: str) -> None:
+    assert lines("weft")[0] <= lines(other)[0]
 
 
 @pytest.mark.parametrize("name", EXPECTED)
