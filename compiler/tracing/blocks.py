@@ -4,7 +4,7 @@ in a workflow function it records the block."""
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Awaitable, Generator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Generic, TypedDict, TypeVar, Unpack, cast, overload
 
 from msgspec import Struct
@@ -75,7 +75,7 @@ class AgentOptions(TypedDict, total=False):
 
 if TYPE_CHECKING:
     # A type alone, with the base Any, which mypy refuses, because workflow functions use the values as any others.
-    class Calling(Any, Generic[T]):  # type: ignore[misc]  # see above
+    class Calling(Awaitable[T], Any, Generic[T]):  # type: ignore[misc]  # see above
         """A call of a block: awaited in a durable function; in a workflow function it stands for the result."""
 
         def __await__(self) -> Generator[Any, Any, T]: ...

@@ -4,7 +4,7 @@ models, requests, mails and databases."""
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Awaitable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypedDict, TypeVar, Unpack, cast
@@ -44,19 +44,20 @@ def in_order() -> Generator[None]:
 
 
 if TYPE_CHECKING:
-    # Types alone. They have the base Any, which mypy refuses, because workflow functions use the values as any others.
-    class Sleeping(Any):  # type: ignore[misc]  # see above
+    # Types alone. They have the base Any, which mypy refuses, because workflow functions use the values as any others,
+    # and Awaitable for pyright, which otherwise takes what is awaited as unknown.
+    class Sleeping(Awaitable[None], Any):  # type: ignore[misc]  # see above
         """A pause: awaited in a durable function; in a workflow function the block is recorded already."""
 
         def __await__(self) -> Generator[Any, Any, None]: ...
 
-    class Asking(Any):  # type: ignore[misc]  # see above
+    class Asking(Awaitable["Answer[Any]"], Any):  # type: ignore[misc]  # see above
         """A question to a person: awaited in a durable function, it gives the answer; in a workflow function it stands
         for that."""
 
         def __await__(self) -> Generator[Any, Any, Answer[Any]]: ...
 
-    class Continuing(Any):  # type: ignore[misc]  # see above
+    class Continuing(Awaitable[NoReturn], Any):  # type: ignore[misc]  # see above
         """The end of the run: awaited in a durable function; in a workflow function the block is recorded already."""
 
         def __await__(self) -> Generator[Any, Any, NoReturn]: ...

@@ -4,7 +4,7 @@
 #     pip install "weft[llm]" && uvicorn app:app     (the model: ollama run llama3, or MODEL_URL=...)
 
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -37,7 +37,7 @@ async def research(question: str) -> str:
 
 
 @asynccontextmanager
-async def opened(app: Starlette) -> AsyncIterator[None]:
+async def opened(app: Starlette) -> AsyncGenerator[None]:
     async with weft.open("agent.db", workflows=[research], models=MODELS) as app.state.engine:
         yield
 
