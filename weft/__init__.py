@@ -18,14 +18,8 @@ from typing import Any
 # Modules and the public names that they define; `module:name` where the name in the module is another one.
 _PLACES = {
     "asyncio:CancelledError": "Cancelled",
-    "compiler.builder.blocks": (
-        "Agent Approval Branch Break Case ChatTrigger ContinueAsNew Each File Form FormTrigger Function HitEndpoint "
-        "Http Loop Note Response Router RunWorkflow Schedule SendEmail Set Signal Sleep Sql Start Variables Webhook"
-    ),
     "compiler.builder.errors": "BuildError TraceError",
-    "compiler.builder.step": "Block Container Edge End Graph Parallel Ref Sequence ref",
     "compiler.builder.tools": "tool",
-    "compiler.builder.workflow": "Workflow",
     "compiler.signature": "Param",
     "compiler.tracing.blocks": "HttpResponse Mailed Rows agent email http sql",
     "compiler.tracing.calls": "Answer approve continue_as_new in_order sleep",
@@ -62,14 +56,20 @@ __all__ = sorted(_NAMES)  # noqa: PLE0605 - type checkers read __init__.pyi
 def __getattr__(name: str) -> Any:
     if name == "__version__":
         return import_module("importlib.metadata").version("weft")
+    if name == "draw":
+        return import_module("weft.draw")
     place = _NAMES.get(name)
     if place is None:
-        raise AttributeError(f"module 'weft' has no attribute {name!r}")
+        raise AttributeError(f"module 'weft' has no attribute {name!r}{_hint(name)}")
     module, _, inside = place.partition(":")
     value = getattr(import_module(module), inside or name)
     globals()[name] = value
     return value
 
 
+def _hint(name: str) -> str:
+    return f": it is weft.draw.{name}" if name in import_module("weft.draw").__all__ else ""
+
+
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_NAMES})
+    return sorted({*globals(), *_NAMES, "draw"})

@@ -2,16 +2,10 @@
 # fmt: off
 # ruff: noqa: I001
 
+from weft import draw as draw
 from asyncio import (CancelledError)
-from compiler.builder.blocks import (
-    Agent, Approval, Branch, Break, Case, ChatTrigger, ContinueAsNew, Each, File, Form, FormTrigger, Function,
-    HitEndpoint, Http, Loop, Note, Response, Router, RunWorkflow, Schedule, SendEmail, Set, Signal, Sleep, Sql,
-    Start, Variables, Webhook
-)
 from compiler.builder.errors import (BuildError, TraceError)
-from compiler.builder.step import (Block, Container, Edge, End, Graph, Parallel, Ref, Sequence, ref)
 from compiler.builder.tools import (tool)
-from compiler.builder.workflow import (Workflow)
 from compiler.signature import (Param)
 from compiler.tracing.blocks import (HttpResponse, Mailed, Rows, agent, email, http, sql)
 from compiler.tracing.calls import (Answer, approve, continue_as_new, in_order, sleep)
@@ -45,18 +39,14 @@ Cancelled = CancelledError
 open = open_engine
 
 __all__ = [
-    "Agent", "AlreadyAnswered", "Answer", "AnswerInvalid", "ApiError", "Approval", "Ask", "AsyncClient",
-    "BadRequest", "Block", "BlockError", "Branch", "Break", "BuildError", "Cancelled", "Case", "ChatTrigger",
-    "Child", "Client", "ClientError", "Conflict", "Container", "Context", "ContinueAsNew", "Done", "Durable",
-    "Each", "Edge", "End", "Engine", "Event", "File", "First", "Form", "FormTrigger", "Function", "Graph",
-    "HitEndpoint", "Http", "HttpResponse", "InputInvalid", "LimitExceeded", "Live", "Loop", "Mailed",
-    "NotDeterministic", "NotFound", "Note", "Parallel", "Param", "Patch", "Query", "QueueFull", "Ref",
-    "Refused", "Response", "Retry", "Router", "Rows", "RunFailed", "RunFinished", "RunWorkflow", "Schedule",
-    "SendEmail", "Sequence", "ServerUnreachable", "Set", "Signal", "Sleep", "Sql", "Start", "StepFailed",
-    "StepTimeout", "StoreError", "Suspend", "TextDelta", "ToolFinished", "ToolStarted", "TraceError",
-    "TypedBlock", "Update", "Variables", "WaitClosed", "WaitOpened", "Webhook", "WeftError", "Workflow",
-    "agent", "approve", "attempt", "block", "call", "callback", "context", "continue_as_new", "durable", "each",
-    "email", "first", "form", "gather", "group", "http", "in_order", "info", "now", "open", "otherwise",
-    "patched", "random", "ref", "shield", "signal", "sleep", "sql", "start", "state", "step", "timeout", "tool",
-    "until", "uuid", "when", "workflow"
+    "AlreadyAnswered", "Answer", "AnswerInvalid", "ApiError", "Ask", "AsyncClient", "BadRequest", "BlockError",
+    "BuildError", "Cancelled", "Child", "Client", "ClientError", "Conflict", "Context", "Done", "Durable",
+    "Engine", "Event", "First", "HttpResponse", "InputInvalid", "LimitExceeded", "Live", "Mailed",
+    "NotDeterministic", "NotFound", "Param", "Patch", "Query", "QueueFull", "Refused", "Retry", "Rows",
+    "RunFailed", "RunFinished", "ServerUnreachable", "StepFailed", "StepTimeout", "StoreError", "Suspend",
+    "TextDelta", "ToolFinished", "ToolStarted", "TraceError", "TypedBlock", "Update", "WaitClosed",
+    "WaitOpened", "WeftError", "agent", "approve", "attempt", "block", "call", "callback", "context",
+    "continue_as_new", "durable", "each", "email", "first", "form", "gather", "group", "http", "in_order",
+    "info", "now", "open", "otherwise", "patched", "random", "shield", "signal", "sleep", "sql", "start",
+    "state", "step", "timeout", "tool", "until", "uuid", "when", "workflow"
 ]

@@ -112,10 +112,6 @@ class Http(Block, type="http"):
         self._begin(locals(), options)
 
 
-class HitEndpoint(Http):
-    """`Http` by another name."""
-
-
 class SendEmail(Block, type="email"):
     """A mail. Without mail settings of the server it is written to its log."""
 

@@ -25,10 +25,10 @@ def source(document: Mapping[str, Any]) -> str:
     module = _Module()
     workflow = module.write(recover(document), before=len("workflow = "))
     names = ", ".join(sorted(module.names, key=str.lower) + (["ref"] if module.uses_ref else []))
-    imports = f"from weft import {names}"
+    imports = f"from weft.draw import {names}"
     if len(imports) > 100:
         lines = "".join(f"    {name},\n" for name in names.split(", "))
-        imports = f"from weft import (\n{lines})"
+        imports = f"from weft.draw import (\n{lines})"
     return f"{imports}\n\n{module.constants}workflow = {workflow}\n"
 
 

@@ -2,7 +2,7 @@
 
     flow = Workflow(
         "demo",
-        HitEndpoint("https://example.com/data", id="hit", assign_to="$.hit"),
+        Http("https://example.com/data", id="hit", assign_to="$.hit"),
         Sleep(30, id="sleep"),
         SendEmail("me@example.com", "Demo", ref("$.hit.body"), id="email"),
     )

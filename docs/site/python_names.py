@@ -15,7 +15,7 @@ import weft
 from docs.site.python_signature import bare, signature
 from docs.site.python_tables import registry, rows_of
 from docs.site.python_text import Docstring, first, spanned
-from weft import testing
+from weft import draw, testing
 
 ROOT: Final = Path(__file__).parents[2]
 SOURCE_LINES_MAX: Final = 60
@@ -92,6 +92,9 @@ def public() -> dict[str, list[Name]]:
             is_ours = module.startswith(PACKAGES)
             value = loader.modules_collection[place] if is_ours else _of_python(place)
             found[group_of(module).title].append(Name(f"weft.{name}", _real(value)))
+    for name in draw.__all__:
+        value = _real(loader.modules_collection[f"weft.draw.{name}"])
+        found[group_of(value.module.path).title].append(Name(f"weft.draw.{name}", value))
     for name in testing.__all__:
         value = loader.modules_collection[f"weft.testing.{name}"]
         found["Testing"].append(Name(f"weft.testing.{name}", _real(value)))
@@ -116,7 +119,7 @@ def _links() -> dict[str, str]:
         for each in names:
             links[each.name] = f"{page}.html#{each.anchor}"
             short = each.name.rpartition(".")[2]
-            if short[0].isupper() or each.name.startswith("weft.testing."):
+            if short[0].isupper() or each.name.startswith(("weft.testing.", "weft.draw.")):
                 links.setdefault(each.name.removeprefix("weft."), links[each.name])
     return links
 
@@ -170,8 +173,8 @@ def _class(each: Name) -> Iterator[str]:
     if about := " ".join(filter(None, (f"A {', '.join(bases)}." if bases else "", code, block))):
         yield about + "\n"
     yield from _described(each, value)
-    if each.name == "weft.Block":
-        yield from _described(Name("weft.Block.options", _real(made.module["Options"])))
+    if each.name == "weft.draw.Block":
+        yield from _described(Name("weft.draw.Block.options", _real(made.module["Options"])))
     yield from _source(made)
     if not is_error:
         yield from _methods(each, made)

@@ -7,12 +7,12 @@ Without mail settings the server writes the email to its log. If the server dies
 again (`on_lost`); without that, a person is asked.
 """
 
-from weft import HitEndpoint, SendEmail, Sequence, Sleep, ref
+from weft.draw import Http, SendEmail, Sequence, Sleep, ref
 
 
 def workflow() -> Sequence:
     return Sequence(
-        HitEndpoint(id="hit", url="${WEFT_BASE_URL}/demo/echo", assign_to="$.hit"),
+        Http(id="hit", url="${WEFT_BASE_URL}/demo/echo", assign_to="$.hit"),
         Sleep(id="sleep", seconds=30),
         SendEmail(id="email", to="me@example.com", subject="Demo", body=ref("$.hit.body"), on_lost="retry"),
         id="root",

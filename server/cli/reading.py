@@ -181,7 +181,7 @@ def _found(module: ModuleType, path: str, name: str | None) -> Any:
         return next(iter(found.values()))
     raise Refused(
         f"{path} has no workflow.",
-        'Define one, such as `demo = weft.Workflow("demo", ...)`, or a function `workflow()` that returns one.',
+        'Define one, such as `demo = weft.draw.Workflow("demo", ...)`, or a function `workflow()` that returns one.',
     )
 
 

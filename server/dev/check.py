@@ -62,7 +62,7 @@ def read(file: str) -> Found:
     own = python_blocks([*named, *([file] if steps else ())])
     if not documents:
         raise ValueError(
-            f"{file} has no workflow: write a function with @weft.durable or @weft.workflow, or a weft.Workflow."
+            f"{file} has no workflow: write a function with @weft.durable or @weft.workflow, or a weft.draw.Workflow."
         )
     folder = os.environ.get("WEFT_CONNECTORS")
     sandbox = Sandbox()

@@ -17,7 +17,7 @@ from docs.site.python_names import GROUPS, ORDER, public
 from server import client
 from tests.support.environments import INSTALL_S, PROGRAM, installed, unhashed
 from tests.support.server import ROOT
-from weft import testing
+from weft import draw, testing
 
 PAGE = (ROOT / "docs/reference/stability.md").read_text()
 PYTHONS = re.findall(r"Python :: (3\.\d+)\"", (ROOT / "pyproject.toml").read_text())
@@ -26,11 +26,12 @@ OTHERS = [version for version in PYTHONS if version != f"3.{sys.version_info.min
 
 def test_each_public_name_is_in_one_group_and_the_page_has_each_group() -> None:
     named = [each.name for names in public().values() for each in names]
-    wanted = [f"weft.{name}" for name in weft.__all__] + [f"weft.testing.{name}" for name in testing.__all__]
+    modules = {"weft": weft.__all__, "weft.draw": draw.__all__, "weft.testing": testing.__all__}
+    wanted = [f"{module}.{name}" for module, names in modules.items() for name in names]
     assert sorted(named) == sorted(wanted)
     rows = re.findall(r"(?m)^\| ([A-Z][\w ]+) \| (?:new|stable)", PAGE.partition("## Names in Python")[2])
     assert sorted(rows) == sorted(ORDER) == sorted(group.title for group in GROUPS)
-    assert "Every name of `weft`, `weft.testing` and `weft.answers`, and of `weft_client`" in PAGE
+    assert "Every name of `weft`, `weft.draw`, `weft.testing` and `weft.answers`, and of `weft_client`" in PAGE
 
 
 def test_the_clients_of_both_wheels_have_the_same_names() -> None:

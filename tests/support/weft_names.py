@@ -18,7 +18,7 @@ HEAD = (
 
 def stub() -> str:
     """The whole file."""
-    imports, others = [], ["__version__: str"]
+    imports, others = ["from weft import draw as draw"], ["__version__: str"]
     for place, names in vars(weft)["_PLACES"].items():
         module, _, inside = place.partition(":")
         others += [f"{names} = {inside}"] if inside else []

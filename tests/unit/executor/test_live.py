@@ -43,7 +43,7 @@ MODEL = (
     {"when": {"round": 1}, "calls": [call("lookup", query="more"), call("publish", text="Lanes")]},
     {"text": "Done at last."},
 )
-FLOW = weft.Workflow("talk", weft.Agent("dev:m", "Go", tools=[search, publish, lookup], id=NODE))
+FLOW = weft.draw.Workflow("talk", weft.draw.Agent("dev:m", "Go", tools=[search, publish, lookup], id=NODE))
 
 
 async def followed(opened: Engine, run: str) -> list[Live]:

@@ -29,7 +29,7 @@ def value(n: int) -> dict[str, Any]:
 def test_a_sequence_is_a_line_a_block() -> None:
     document = flow({"start": START, "a": value(1), "b": value(2)}, "start a, a b")
     assert round_trip(document) == (
-        'from weft import Set, Workflow\n\nworkflow = Workflow("flow", Set(1, id="a"), Set(2, id="b"))\n'
+        'from weft.draw import Set, Workflow\n\nworkflow = Workflow("flow", Set(1, id="a"), Set(2, id="b"))\n'
     )
 
 
@@ -114,7 +114,7 @@ def test_a_container_with_two_ways_in() -> None:
 
 
 CLEANED = """\
-from weft import Loop, Set, Workflow
+from weft.draw import Loop, Set, Workflow
 
 workflow = Workflow(
     "flow",

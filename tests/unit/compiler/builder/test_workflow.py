@@ -11,18 +11,17 @@ import pytest
 from compiler.compile import compile_document
 from executor.blocks.sandbox.sandbox import Sandbox
 from executor.blocks.types.registry import Registry
-from weft import (
+from weft import BuildError
+from weft.draw import (
     Approval,
     Block,
     Branch,
-    BuildError,
     Case,
     ContinueAsNew,
     Each,
     Edge,
     End,
     Graph,
-    HitEndpoint,
     Http,
     Loop,
     Note,
@@ -51,7 +50,7 @@ def demo(seconds: float = 30) -> Workflow:
     return Workflow(
         "demo",
         Sequence(
-            HitEndpoint(id="hit", url="https://example.com/data", assign_to="$.hit"),
+            Http(id="hit", url="https://example.com/data", assign_to="$.hit"),
             Sleep(id="sleep", seconds=seconds),
             SendEmail(id="email", to="me@example.com", subject="Demo", body=ref("$.hit.body")),
             id="root",

@@ -42,17 +42,17 @@ def names(document: Any) -> tuple[str, list[str]]:
     return document["name"], list(document["blocks"])
 
 
-ONE = 'import weft\nflow = weft.Workflow("one", weft.Set(1))\n'
+ONE = 'import weft\nflow = weft.draw.Workflow("one", weft.draw.Set(1))\n'
 
 
 def test_the_only_workflow_of_a_file(write: Write) -> None:
-    file = write(ONE + "also = flow\n_other = weft.Workflow('x')\nkind = weft.Workflow\n")
+    file = write(ONE + "also = flow\n_other = weft.draw.Workflow('x')\nkind = weft.draw.Workflow\n")
     assert names(read_flow(str(file))[0]) == ("one", ["start", "set"])
     assert names(read_flow(f"{file}:flow")[0]) == ("one", ["start", "set"])
 
 
 def test_one_of_several(write: Write) -> None:
-    file = write(ONE + 'two = weft.Workflow("two", weft.Set(2))\n')
+    file = write(ONE + 'two = weft.draw.Workflow("two", weft.draw.Set(2))\n')
     assert names(read_flow(f"{file}:two")[0])[0] == "two"
     with pytest.raises(Refused, match="has several workflows") as refused:
         read_flow(str(file))
@@ -65,9 +65,9 @@ def test_one_of_several(write: Write) -> None:
 @pytest.mark.parametrize(
     "made",
     [
-        'weft.Sequence(weft.Set(1, assign_to="$.seen"))',
-        '[weft.Set(1, assign_to="$.seen.at")]',
-        'weft.Workflow(None, weft.Set(1, assign_to="$.seen"), variables={"seen": None})',
+        'weft.draw.Sequence(weft.draw.Set(1, assign_to="$.seen"))',
+        '[weft.draw.Set(1, assign_to="$.seen.at")]',
+        'weft.draw.Workflow(None, weft.draw.Set(1, assign_to="$.seen"), variables={"seen": None})',
     ],
 )
 def test_a_function_that_returns_a_tree(write: Write, made: str) -> None:
@@ -90,7 +90,10 @@ def test_functions_that_are_traced(write: Write) -> None:
 WRONG = [
     ("import weft\nx = 1\n", "has no workflow"),
     ("def workflow():\n    return 7\n", "is not a workflow: its type is int"),
-    ("import weft\nflow = weft.Workflow('x', weft.Set(1, id='a'), weft.Set(2, id='a'))\n", 'The id "a" is used twice'),
+    (
+        "import weft\nflow = weft.draw.Workflow('x', weft.draw.Set(1, id='a'), weft.draw.Set(2, id='a'))\n",
+        'The id "a" is used twice',
+    ),
     ("flow = (\n", r"line 1: '\(' was never closed"),
     ("raise SystemExit(3)\n", "fails: SystemExit: 3"),
     ("import nothing_of_this_name\n", "fails: ModuleNotFoundError: No module named 'nothing_of_this_name'"),
@@ -121,7 +124,7 @@ def test_there_is_no_such_file(tmp_path: Path) -> None:
 
 def test_a_file_imports_what_is_beside_it(write: Write, tmp_path: Path) -> None:
     (tmp_path / "beside_the_flow.py").write_text("URL = 'http://127.0.0.1/x'\n")
-    file = write("import weft\nfrom beside_the_flow import URL\nflow = weft.Workflow('x', weft.Http(URL))\n")
+    file = write("import weft\nfrom beside_the_flow import URL\nflow = weft.draw.Workflow('x', weft.draw.Http(URL))\n")
     assert read_flow(str(file))[0]["blocks"]["http"]["params"] == {"url": "http://127.0.0.1/x"}
 
 
@@ -131,7 +134,7 @@ def test_commands_take_python(write: Write) -> None:
     assert (checked.return_value, checked.stdout) == (0, "")
     assert "hello" in checked.stderr and "0 errors, 0 warnings" in checked.stderr
     assert "set" in weft("plan", f"{file}:flow").stdout
-    found = weft("validate", "--json", str(write("import weft\nflow = weft.Workflow('x', weft.Http(''))\n")))
+    found = weft("validate", "--json", str(write("import weft\nflow = weft.draw.Workflow('x', weft.draw.Http(''))\n")))
     assert found.return_value == 1
     assert [one["code"] for one in json.loads(found.stdout)] == ["required"]
 

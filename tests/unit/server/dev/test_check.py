@@ -23,8 +23,8 @@ def check(folder: Path, text: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_it_prints_the_documents_whatever_the_file_prints(tmp_path: Path) -> None:
-    flows = "@weft.workflow\ndef flow(n: int):\n    return one(n)\nclassic = weft.Workflow('b', weft.Set(1))\n"
-    text = f"print('hello')\n{STEP}{flows}"
+    flows = "@weft.workflow\ndef flow(n: int):\n    return one(n)\nclassic = draw.Workflow('b', draw.Set(1))\n"
+    text = f"print('hello')\nfrom weft import draw\n{STEP}{flows}"
     done = check(tmp_path, text)
     found = json.loads(done.stdout)
     assert (sorted(found["documents"]), found["steps"]) == (["b", "flow"], True)
@@ -35,13 +35,16 @@ def test_it_prints_the_documents_whatever_the_file_prints(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("text", "names"),
     [
-        ("def workflow():\n    return weft.Sequence(weft.Set(1))\n", ["weft_test_flow"]),
-        ("flow = weft.Workflow(None, weft.Set(1))\n", ["weft_test_flow"]),
-        ("flow = weft.Workflow('a', weft.Set(1))\nalso = flow\n_own = weft.Workflow('b', weft.Set(1))\n", ["a"]),
+        ("def workflow():\n    return draw.Sequence(draw.Set(1))\n", ["weft_test_flow"]),
+        ("flow = draw.Workflow(None, draw.Set(1))\n", ["weft_test_flow"]),
+        (
+            "flow = draw.Workflow('a', draw.Set(1))\nalso = flow\n_own = draw.Workflow('b', draw.Set(1))\n",
+            ["a"],
+        ),
     ],
 )
 def test_it_finds_what_weft_deploy_finds(text: str, names: list[str], tmp_path: Path) -> None:
-    done = check(tmp_path, f"import weft\n{text}")
+    done = check(tmp_path, f"from weft import draw\n{text}")
     assert done.returncode == 0, done.stderr
     assert list(json.loads(done.stdout)["documents"]) == names
 
@@ -59,7 +62,7 @@ def test_it_finds_what_weft_deploy_finds(text: str, names: list[str], tmp_path: 
             f"{STEP}@weft.workflow(name='a')\ndef b():\n    one(1)\n@weft.workflow(name='a')\ndef c():\n    one(1)\n",
             "the name 'a'",
         ),
-        ("import weft\nflow = weft.Workflow('b', weft.HitEndpoint(' '))\n", "b has errors:"),
+        ("from weft import draw\nflow = draw.Workflow('b', draw.Http(' '))\n", "b has errors:"),
     ],
 )
 def test_it_says_what_is_wrong(text: str, said: str, tmp_path: Path) -> None:

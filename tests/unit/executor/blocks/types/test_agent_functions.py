@@ -82,8 +82,8 @@ def calling(name: str, **arguments: Any) -> ScriptedModel:
     )
 
 
-def agent(*tools: Any) -> weft.Workflow:
-    return weft.Workflow("flow", weft.Agent("dev:m", "Go", tools=tools, id="a"))
+def agent(*tools: Any) -> weft.draw.Workflow:
+    return weft.draw.Workflow("flow", weft.draw.Agent("dev:m", "Go", tools=tools, id="a"))
 
 
 async def test_a_step_is_a_tool() -> None:
