@@ -15,7 +15,7 @@ import pytest
 import weft
 from executor.kernel.worker import missing, other_code
 from executor.open.engine import Engine
-from executor.service.views import WaitView
+from executor.service.views import RunView, WaitView
 
 FLOW = '''
 import time, weft
@@ -99,9 +99,17 @@ async def answered(folder: Path, run: str, code: str, module: str = "flow") -> s
         return str(wait.request["text"])
 
 
+async def ended(engine: Engine, run: str) -> RunView:
+    """Return the run when it has ended: `wait_finished` also returns one that waits for people."""
+    async with asyncio.timeout(20):
+        while (view := await engine.runs.view(run)).finished_at_ms is None:
+            await asyncio.sleep(0.02)
+    return view
+
+
 async def result(folder: Path, run: str, code: str) -> Any:
     async with weft.open(folder / "runs.db", workflows=[flow(folder, code)]) as engine:
-        view = await engine.wait_finished(run, timeout_s=20)
+        view = await ended(engine, run)
         assert view.status == "succeeded", view.error
         return view.output
 
@@ -142,7 +150,7 @@ async def test_a_change_that_fits_continues_at_once(tmp_path: Path, code: str) -
     made = flow(tmp_path, code)
     async with weft.open(tmp_path / "runs.db", workflows=[made]) as engine:
         await engine.signal(run, "courier", "Ada")
-        assert (await engine.wait_finished(run, timeout_s=20)).output == DONE
+        assert (await ended(engine, run)).output == DONE
 
 
 async def test_a_function_that_is_not_here_is_asked_for(tmp_path: Path) -> None:
@@ -159,7 +167,7 @@ async def test_a_function_that_was_moved_has_its_old_name(tmp_path: Path) -> Non
     moved = moved.replace("@weft.step\nasync def charge", '@weft.step(name="flow.charge")\nasync def charge')
     async with weft.open(tmp_path / "runs.db", workflows=[flow(tmp_path, moved, "shop")]) as engine:
         await engine.signal(run, "courier", "Ada")
-        assert (await engine.wait_finished(run, timeout_s=20)).output == DONE
+        assert (await ended(engine, run)).output == DONE
 
 
 async def test_a_process_without_functions_asks_for_it(tmp_path: Path) -> None:
@@ -179,7 +187,7 @@ async def test_a_clock_in_the_body_holds_the_run_up(tmp_path: Path) -> None:
         await asyncio.sleep(0.1)
         assert (await question(engine, run)).request["text"] == text, "the same code is not tried again"
         await engine.answer(run=run, node="body", action="fail", by="Ada")
-        view = await engine.wait_finished(run, timeout_s=20)
+        view = await ended(engine, run)
     assert view.error is not None and (view.status, view.error["code"]) == ("failed", "code_changed")
 
 
@@ -193,11 +201,8 @@ async def test_a_process_that_had_the_code_all_along_continues_the_run(
     async with (
         weft.open(tmp_path / "runs.db", workflows=[new]) as engine,
         weft.open(tmp_path / "runs.db", workflows=[old]),
-        asyncio.timeout(20),
     ):
-        while (view := await engine.runs.view(run)).status == "waiting":
-            await asyncio.sleep(0.02)
-        assert (await engine.wait_finished(run, timeout_s=20)).output == DONE, view.status
+        assert (await ended(engine, run)).output == DONE
         entries = [
             event async for event in events(engine, run) if event.type == "node.started" and event.node == "body"
         ]
@@ -219,7 +224,7 @@ async def test_a_cancelled_run_waits_for_the_code_that_undoes_it(tmp_path: Path)
         await engine.cancel(run)
         assert (await question(engine, run, "undo")).request["reason"] == "code"
     async with weft.open(tmp_path / "runs.db", workflows=[flow(tmp_path, undoing)]) as engine:
-        assert (await engine.wait_finished(run, timeout_s=20)).status == "cancelled"
+        assert (await ended(engine, run)).status == "cancelled"
         assert [step.name for step in (await engine.runs.node(run, "undo@:finally")).steps] == ["flow.reserve"]
 
 
@@ -243,8 +248,8 @@ async def test_a_run_that_has_passed_a_patch_stays_without_it(tmp_path: Path) ->
         new = (await engine.submit(made, order="8")).run
         for each in (run, new):
             await engine.signal(each, "courier", "Ada")
-        assert (await engine.wait_finished(run, timeout_s=20)).output == DONE
-        view = await engine.wait_finished(new, timeout_s=20)
+        assert (await ended(engine, run)).output == DONE
+        view = await ended(engine, new)
         assert view.output == ["reserved 8", "reserved check", "charged 8", "Ada"]
         assert (await marks(engine, run), await marks(engine, new)) == ([], [("mark", "check")])
 
@@ -254,7 +259,7 @@ async def test_a_run_that_comes_to_a_patch_gets_it(tmp_path: Path) -> None:
     made = flow(tmp_path, AFTER)
     async with weft.open(tmp_path / "runs.db", workflows=[made]) as engine:
         await engine.signal(run, "courier", "Ada")
-        assert (await engine.wait_finished(run, timeout_s=20)).output == [*DONE, "reserved mail"]
+        assert (await ended(engine, run)).output == [*DONE, "reserved mail"]
 
 
 async def test_a_mark_is_a_call_that_old_code_does_not_make(tmp_path: Path) -> None:
