@@ -128,8 +128,8 @@ async def call_tool(call: Call, name: str, arguments: dict[str, Any], meta: Any,
     except WeftError as error:
         if status_of(error) >= 500:
             raise
-        told = {"code": error.code, "message": error.message, "pointer": error.pointer, "hint": error.hint}
-        return _result({"error": {name: text for name, text in told.items() if text}}, failed=True)
+        shown = {"code": error.code, "message": error.message, "pointer": error.pointer, "hint": error.hint}
+        return _result({"error": {name: text for name, text in shown.items() if text}}, failed=True)
 
 
 def tool_name(workflow: str) -> str:
@@ -212,18 +212,18 @@ async def _run_told(call: Call, run: str) -> dict[str, Any]:
     """Raises NotFound, Forbidden."""
     view = await call.engine.runs.view(run)
     _check_reach(call, view.workflow)
-    told: dict[str, Any] = {"run": view.id, "workflow": view.workflow, "status": view.status}
-    told |= {"page": run_urls(view.id).page}
+    shown: dict[str, Any] = {"run": view.id, "workflow": view.workflow, "status": view.status}
+    shown |= {"page": run_urls(view.id).page}
     if view.error is not None:
-        told["error"] = {name: value for name, value in view.error.items() if name != "traceback"}
+        shown["error"] = {name: value for name, value in view.error.items() if name != "traceback"}
     if view.output is not None:
-        told["output"] = orjson.loads(to_json(view.output))
+        shown["output"] = orjson.loads(to_json(view.output))
     waits = without_links(call.who, (*view.waits, *view.child_waits))
     if waits:
-        told["waits"] = [_wait_told(wait) for wait in waits]
+        shown["waits"] = [_wait_shown(wait) for wait in waits]
     if view.finished_at_ms is None:
-        told["next"] = 'It has not ended. Call the tool `runs` with {"run": "' + view.id + '"} to see how it is.'
-    return told
+        shown["next"] = 'It has not ended. Call the tool `runs` with {"run": "' + view.id + '"} to see how it is.'
+    return shown
 
 
 async def _waits(call: Call, asked: WaitsAsked) -> Any:
@@ -234,13 +234,13 @@ async def _waits(call: Call, asked: WaitsAsked) -> Any:
         _check_reach(call, workflow)
     where = WaitFilter(run=asked.run, workflow=workflow, limit=asked.limit, counts=False)
     page = await call.engine.waits.page(where)
-    return {"waits": [_wait_told(wait) for wait in without_links(call.who, page.waits)]}
+    return {"waits": [_wait_shown(wait) for wait in without_links(call.who, page.waits)]}
 
 
-def _wait_told(wait: WaitView) -> dict[str, Any]:
-    told: dict[str, Any] = orjson.loads(to_json(wait))
+def _wait_shown(wait: WaitView) -> dict[str, Any]:
+    shown: dict[str, Any] = orjson.loads(to_json(wait))
     names = ("run", "workflow", "kind", "status", "title", "request", "schema", "actions", "expires_at_ms", "link")
-    return {"wait": wait.id} | {name: told[name] for name in names if told.get(name) is not None}
+    return {"wait": wait.id} | {name: shown[name] for name in names if shown.get(name) is not None}
 
 
 async def _answer(call: Call, asked: Answered) -> Any:
@@ -262,7 +262,7 @@ async def _answer(call: Call, asked: Answered) -> Any:
         by = None if who is None else who.name
         given = who if who is not None and needs_sign_in(wait.request) else None
         answered = await call.engine.answer(link, asked.fields, asked.action, by, given)
-    return _wait_told(answered)
+    return _wait_shown(answered)
 
 
 def _require(call: Call, needed: Role) -> None:

@@ -94,9 +94,9 @@ def _frame(now: Json, before: Json | None) -> Iterator[str]:
     if before is not None:
         yield f"a second  {'  '.join(_rates(now, before))}"
     late = [(name, now[key]) for name, key in (("timers", "timer_lag_ms"), ("schedules", "schedule_lag_ms"))]
-    told = "  ".join(f"{name} {ms / 1000:.1f} s late" for name, ms in late if ms > 1000)
+    lateness = "  ".join(f"{name} {ms / 1000:.1f} s late" for name, ms in late if ms > 1000)
     waits = "  ".join(f"{count} {plain(kind)}" for kind, count in now["waits_open"].items()) or "none"
-    yield f"waits     {waits}  messages to send {now['notifications_pending']}{'  ' + told if told else ''}"
+    yield f"waits     {waits}  messages to send {now['notifications_pending']}{'  ' + lateness if lateness else ''}"
     yield f"streams   {process['event_streams']}  write retries {process['write_retries']}"
     yield ""
     yield f"{'POOL':<24} {'QUEUED':>8} {'OLDEST':>9}"

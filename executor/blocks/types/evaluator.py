@@ -83,7 +83,7 @@ async def block(ctx: Context) -> Done:
     metrics = _metrics(params.metrics)
     lines = [f"- {name}, from {low:g} to {high:g}: {about}" for name, (about, low, high) in metrics.items()]
     more = render(params.instructions or "")
-    told = "Score the content of the next message by these metrics:\n" + "\n".join([*lines, more]).strip()
+    system = "Score the content of the next message by these metrics:\n" + "\n".join([*lines, more]).strip()
     scored = {
         name: {
             "type": "object",
@@ -108,7 +108,7 @@ async def block(ctx: Context) -> Done:
             if not low <= answer[name]["score"] <= high
         ]
 
-    messages = [Message("system", told), Message("user", render(params.content) or "(no content)")]
+    messages = [Message("system", system), Message("user", render(params.content) or "(no content)")]
     answer, spent = await ask(ctx, params, messages, schema, out_of_bounds)
     scores = {name: answer[name]["score"] for name in metrics}
     reasons = {name: answer[name]["reason"] for name in metrics}

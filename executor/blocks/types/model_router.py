@@ -78,8 +78,8 @@ async def block(ctx: Context) -> Done:
     }
     listed = "\n".join(f"- {id}: {_about(route)}" for id, route in routes.items())
     more = render(params.instructions or "")
-    told = f"Choose the route that fits the context best. The routes are:\n{listed}\n{more}".strip()
-    messages = [Message("system", told), Message("user", render(params.context) or "(no context)")]
+    system = f"Choose the route that fits the context best. The routes are:\n{listed}\n{more}".strip()
+    messages = [Message("system", system), Message("user", render(params.context) or "(no context)")]
     answer, spent = await ask(ctx, params, messages, schema)
     route = answer["route"]
     title = routes[route].title or ""

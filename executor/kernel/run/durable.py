@@ -130,10 +130,10 @@ class Driver:
         self._published.put(state)
 
     def answer(self, name: str, update: str, answer: Any, refused: str | None) -> asyncio.Future[Any]:
-        told = self._work.answered(name, update, answer, refused)
+        event = self._work.answered(name, update, answer, refused)
         given = {"update": update, "answer": answer} if refused is None else {"update": update, "refused": refused}
         call = self._call("step", f"answer {name}", given, "none")
-        return self._add(Made(call, self._lane.create_future(), told=told))
+        return self._add(Made(call, self._lane.create_future(), event=event))
 
     def continue_as_new(self, input: Any) -> NoReturn:
         self._continues = self._continues or ContinueAsNew(input)
@@ -357,8 +357,8 @@ class Driver:
                 made.suspend = partial(_question, step_question(self._entry.block, n, made.call.name))
                 made.work = None
                 self._waits.ask(n)
-            elif made.told is not None:
-                self._end_now(made.call, made.told)
+            elif made.event is not None:
+                self._end_now(made.call, made.event)
             elif made.work is not None:
                 self._start(made, self._do(made, made.work))
             elif made.suspend is not None:
@@ -456,11 +456,11 @@ class Driver:
         self._wake.clear()
         await self._wake.wait()
 
-    def _end_now(self, call: Call, told: tuple[UpdateAnswered, bytes] | None = None) -> None:
-        """Record a step that is nothing but this moment, and what it tells, in one append."""
+    def _end_now(self, call: Call, event: tuple[UpdateAnswered, bytes] | None = None) -> None:
+        """Record a step that is nothing but this moment, and its event, in one append."""
         attempt, now_ms = self._entry.attempt, self._clock.now_ms()
-        if told is not None:
-            self._journal.note(*told)
+        if event is not None:
+            self._journal.note(*event)
         self._journal.note(replace(call, kind="step").started(attempt))
         self._journal.note(StepFinished(NO_KEY, attempt, call.n, ended_ms=now_ms), NULL)
         self._arrived(call.n, Ended(now_ms, NULL))

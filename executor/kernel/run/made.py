@@ -36,12 +36,23 @@ class Entry(Struct, frozen=True):
 
 
 class Made:
-    """A call that the code has made in this entry. One of `work`, `suspend`, `due_ms` and `told` is set. `times`: how
-    often the work has failed; `pause_ms`: when it begins again. `box`: see `DurableCalls.wait`. `told`: an event that
+    """A call that the code has made in this entry. One of `work`, `suspend`, `due_ms` and `event` is set. `times`: how
+    often the work has failed; `pause_ms`: when it begins again. `box`: see `DurableCalls.wait`. `event`: an event that
     is all that the call does, and its output. `needs`: the wait that has to be open before."""
 
     __slots__ = (
-        "box", "call", "due_ms", "future", "needs", "pause_ms", "stoppable", "suspend", "task", "times", "told", "work",
+        "box",
+        "call",
+        "due_ms",
+        "event",
+        "future",
+        "needs",
+        "pause_ms",
+        "stoppable",
+        "suspend",
+        "task",
+        "times",
+        "work",
     )  # fmt: skip
 
     def __init__(
@@ -52,10 +63,10 @@ class Made:
         suspend: MakeSuspend | None = None,
         due_ms: int | None = None,
         box: str | None = None,
-        told: tuple[UpdateAnswered, bytes] | None = None,
+        event: tuple[UpdateAnswered, bytes] | None = None,
     ) -> None:
         self.box = box
-        self.told = told
+        self.event = event
         self.call = call
         self.future = future
         self.work = work

@@ -143,9 +143,9 @@ def new_run(
     The run that `start` names as its source must still be there when this one is stored. `priority` replaces the
     workflow's. `files` are those it has from the start; `continues` is the run before it."""
     parent = present_parent()  # of its trace, for readers
-    told = {"traceparent": parent} if parent else {}
+    extra = {"traceparent": parent} if parent else {}
     if continues is not None:
-        told["continues"] = continues
+        extra["continues"] = continues
     return NewRun(
         id=start.run,
         **asdict(origin),
@@ -153,7 +153,7 @@ def new_run(
         plan=plan.encoded,
         input=trimmed(orjson.dumps(checked)),
         records=(
-            Codec(plan).to_record(1, start.at_ms, first_event(start), None, told),
+            Codec(plan).to_record(1, start.at_ms, first_event(start), None, extra),
             *(replace(record, at_ms=start.at_ms) for record in taken_over),
         ),
         now_ms=start.at_ms,

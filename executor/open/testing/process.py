@@ -66,14 +66,14 @@ class Result(Struct, frozen=True):
     asked: tuple[str, ...] = field(default=())
 
     def end(self) -> dict[str, Any]:
-        told = {
+        described = {
             "status": self.status,
             "output": self.output,
             "error": None if self.error is None else self.error.partition(":")[0],
             "variables": self.variables,
             "nodes": self.nodes,
         }
-        text = orjson.dumps(told, option=orjson.OPT_SORT_KEYS).replace(self.run.encode(), b"<run>")
+        text = orjson.dumps(described, option=orjson.OPT_SORT_KEYS).replace(self.run.encode(), b"<run>")
         found: dict[str, Any] = orjson.loads(text)
         return found
 
