@@ -24,10 +24,12 @@ from executor.open.testing.process import DONE, ERROR_FILE, Process, Result, Wor
 from executor.service.views import WaitView
 from tests.support.durable_functions import after, do, outside
 
+LONG = 60 * 86_400  # the clock of a test is moved to the next time that is due, also while a run works
+
 pytestmark = [pytest.mark.proof, pytest.mark.timeout(600)]
 
 
-@weft.durable(undo=60 * 86_400)
+@weft.durable(undo=LONG)
 async def saga(order: str, parts: int = 2) -> str:
     """Reserve parts and charge; undo all of it on a cancel, with waits and a person."""
     undo: list[str] = []
@@ -47,7 +49,7 @@ async def saga(order: str, parts: int = 2) -> str:
         raise
 
 
-@weft.durable
+@weft.durable(undo=LONG)
 async def branches() -> None:
     """Branches that compensate side by side, one of them in a shield."""
 
@@ -72,7 +74,7 @@ async def branches() -> None:
         group.create_task(shielded())
 
 
-@weft.durable
+@weft.durable(undo=LONG)
 async def child(name: str, below: str = "") -> None:
     try:
         await do(f"child {name}")
@@ -83,7 +85,7 @@ async def child(name: str, below: str = "") -> None:
         raise
 
 
-@weft.durable
+@weft.durable(undo=LONG)
 async def parent() -> None:
     try:
         await child("a", "b")
@@ -120,7 +122,7 @@ async def mark(what: str) -> str:
     return what
 
 
-@weft.durable
+@weft.durable(undo=LONG)
 async def short() -> str:
     """Do two things, one after the other, and undo those that were done."""
     done: list[str] = []

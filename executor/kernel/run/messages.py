@@ -17,7 +17,7 @@ from executor.kernel.core.state import Wait
 from executor.kernel.run import attention
 from executor.kernel.run.answers import answer_output, refusal_error, withdrawal_error
 from executor.kernel.run.border import Border
-from executor.kernel.run.children import error_of_end
+from executor.kernel.run.children import cancel_of_orphan, error_of_end
 from executor.kernel.run.loaded import LoadedRun, WaitKey
 from executor.kernel.run.parts import Parts
 from executor.kernel.run.recorder import Recorder
@@ -98,7 +98,17 @@ class Messages:
             await self._files.hold(self._run.id, await self._files.of_run(ended.run, output))
             await self._end(key, wait, orjson.loads(output), payload)
         else:
+            if ended.status == "cancelled" and await self._is_orphan():
+                self._arrivals.add_first(cancel_of_orphan(self._clock.now_ms()))  # it was cancelled with the child
             self._arrivals.add(f.WaitFailed(self._clock.now_ms(), key, wait.attempt, error_of_end(ended)), payload)
+
+    async def _is_orphan(self) -> bool:
+        """Return True if the root of the family was cancelled. The runs between may not have passed it on yet."""
+        root = self._run.row.root_id
+        if root in (None, self._run.id) or self._state.is_cancelled:
+            return False
+        family = await self._store.get_family(str(root))
+        return family is not None and family.over
 
     async def _signalled(self, which: WaitKey, signal: SignalRow) -> None:
         key, attempt = which
