@@ -14,7 +14,6 @@ from typing import Any, Final, Literal, assert_never, cast, get_args
 
 from compiler.keys import NodeKey
 from compiler.plan import Node
-from executor.errors import WeftError
 from executor.kernel.core import facts as f
 from executor.kernel.core.events import CODE, LOST, ErrorInfo
 from executor.kernel.core.state import Wait
@@ -70,12 +69,13 @@ def step_question(node: str, n: int, step: str) -> Suspend:
     )
 
 
-class OtherCode(WeftError, code="code_changed"):
-    """The code that is here does not fit the run. `title` and the message are for people, `request` for handlers, which
-    look there whether they have other code now."""
+class OtherCode(Exception):
+    """The code that is here does not fit the run; no caller of weft gets this. `title` and the message are for people,
+    `request` for handlers, which look there whether they have other code now."""
 
     def __init__(self, title: str, message: str, request: Mapping[str, Any]) -> None:
         super().__init__(message)
+        self.message = message
         self.title = title
         self.request = request
 
