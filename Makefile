@@ -36,7 +36,7 @@ help:
 	@echo "make check    run all other tests: PostgreSQL, the whole editor, fifty kills, every kind of fault, fuzzing, load (half an hour);"
 	@echo "              then those of the database again on PostgreSQL 15, which is fetched where there is none"
 	@echo "make browser  run all tests of the editor in a real browser"
-	@echo "make lint     ruff, mypy --strict (also of the code in the documentation), import rules, bounds of size; biome for the editor"
+	@echo "make lint     ruff, mypy --strict and pyright (also of the code in the documentation), import rules, bounds of size; biome for the editor"
 	@echo "make format   lay the code out"
 	@echo "make docs     build the site of the documentation in build/docs/site"
 	@echo "make release  build everything that is published with a version, in build/release (ARGS=--dry-run: also of a tree that is not ready)"
@@ -94,6 +94,7 @@ lint: $(INSTALLED_DEV)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy --strict
 	$(BIN)/python -m tests.typing.docs
+	$(BIN)/python -m basedpyright
 	$(BIN)/lint-imports
 	$(BIN)/python -m tests.code_size --check
 	$(BIN)/python -m tests.walk
