@@ -251,7 +251,7 @@ class Driver:
             if any(changes):
                 self._journal.open(*changes)
                 self._waits.changed(changes)
-        if self._arrivals or opening & self._waits.open:
+        if self._arrivals or self._failed is not None or opening & self._waits.open:
             return
         await (self._next() if self._is_busy() else self._leave())
 
