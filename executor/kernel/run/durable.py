@@ -72,6 +72,7 @@ class Driver:
         self._context = copy_context()
         self._lane = Lane(self._timer, lambda: self.now_ms, entry.seed)  # type: ignore[abstract]  # it gets those that it refuses by setattr
         self._file = ""  # of the code
+        self._main: asyncio.Task[Any] | None = None
         self._n = 0
         self._made: dict[int, Made] = {}  # not delivered yet
         self._expected = Expected(entry.known)
@@ -208,8 +209,9 @@ class Driver:
             coroutine = main()
             self._file = coroutine.cr_code.co_filename  # type: ignore[attr-defined]  # that of an `async def` has it
             task = self._lane.create_task(coroutine)
+            self._main = task
             await self._idle()
-            while not (task.done() or self._continues):
+            while not self._has_ended():
                 await self._turn(task)
                 await self._idle()
             self._expected.end(self._n)
@@ -254,6 +256,9 @@ class Driver:
         if self._arrivals or self._failed is not None or opening & self._waits.open:
             return
         await (self._next() if self._is_busy() else self._leave())
+
+    def _has_ended(self) -> bool:
+        return self._continues is not None or (self._main is not None and self._main.done())
 
     def _is_busy(self) -> bool:
         """Returns True if something ends or begins soon."""
@@ -301,7 +306,8 @@ class Driver:
 
     def _deliver_ready(self) -> bool:
         """Deliver what comes next, if it was read from the journal. Returns False if that is not so."""
-        if not self._arrivals or self.refused is not None or self._lane.refused is not None or self._may_be_cancelled:
+        broken = self.refused is not None or self._lane.refused is not None
+        if not self._arrivals or broken or self._may_be_cancelled or self._has_ended():
             return False
         seq, n = self._arrivals[0]
         ended = self._entry.recorded.ready(seq)
