@@ -9,6 +9,7 @@ import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -85,7 +86,7 @@ class Caller:
             self.fault(name)
 
     async def play(self) -> None:
-        async with opened(self.database, BEGIN_MS + self.nth * 2 * LEASE_MS, self.point) as engine:
+        async with opened(basket, self.database, BEGIN_MS + self.nth * 2 * LEASE_MS, self.point) as engine:
             self.armed = True
             run = (await engine.submit(basket, idempotency_key=self.run)).run
             for n, item in enumerate(ITEMS):
@@ -110,7 +111,9 @@ class Caller:
 
 
 @asynccontextmanager
-async def opened(database: str, now_ms: int, fault: Callable[[str], None]) -> AsyncIterator[Engine]:
+async def opened(
+    flow: weft.Durable[..., Any], database: str, now_ms: int, fault: Callable[[str], None]
+) -> AsyncIterator[Engine]:
     if database.startswith("postgres"):
         from executor.kernel.store.postgres.store import PostgresStore
 
@@ -120,7 +123,7 @@ async def opened(database: str, now_ms: int, fault: Callable[[str], None]) -> As
     sandbox = Sandbox(threads=1)
     engine = await Engine.open(
         store,
-        registry=Registry.load(blocks_of([basket], None), sandbox=sandbox),
+        registry=Registry.load(blocks_of([flow], None), sandbox=sandbox),
         services=Services(sandbox=sandbox, http=GuardedClient()),
         secret=SECRET,
         clock=ManualClock(now_ms),
