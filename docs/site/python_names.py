@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from html import escape
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -182,7 +183,8 @@ def _class(each: Name) -> Iterator[str]:
 
 def _value(each: Name) -> Any:
     """Return the class at run time."""
-    return getattr(testing if each.name.startswith("weft.testing.") else weft, each.name.rpartition(".")[2])
+    module, _, name = each.name.rpartition(".")
+    return getattr(import_module(module), name)
 
 
 def _methods(each: Name, made: griffe.Class) -> Iterator[str]:
