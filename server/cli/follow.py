@@ -9,9 +9,10 @@ import asyncio
 import json
 import sys
 import time
+from collections.abc import Callable
 from contextlib import aclosing
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 import msgspec
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from server.client import AsyncClient
-    from server.client.answers import RunDetail
+    from server.client.answers import RunDetail, WaitView
 
 # A parked run is looked at again after this, then after twice as long each time, up to the second or third.
 LOOK_S, LOOK_MAX_S = 0.05, 10.0
@@ -48,10 +49,14 @@ async def follow(client: AsyncClient, run: str, *, as_json: bool = False) -> str
 
 async def _follow_one(client: AsyncClient, run: str, as_json: bool) -> RunDetail:
     if as_json:
-        return await _watch(client, run, lambda event: click.echo(msgspec.json.encode(event)))
+        return await _watch(client, run, lambda event: click.echo(msgspec.json.encode(event)), lambda line: None)
     if sys.stderr.isatty() and find_spec("rich") is not None:  # of the extra `server`; lines need nothing
         return await _watch_live(client, run)
-    return await _watch(client, run, lambda event: click.echo(event_line(event), err=True))
+
+    def line(text: str) -> None:
+        click.echo(text, err=True)
+
+    return await _watch(client, run, lambda event: line(event_line(event)), line)
 
 
 async def print_events(client: AsyncClient, run: str, after: int, *, live: bool, as_json: bool) -> None:
@@ -71,17 +76,12 @@ async def print_events(client: AsyncClient, run: str, after: int, *, live: bool,
         after = page[-1].seq
 
 
-async def _standing(client: AsyncClient, run: str, shown: int) -> RunDetail | None:
-    """The run, when nothing but a person or a signal moves it on. None also when there are events after `shown`, and
-    when the server does not answer now: `client.follow` decides how long that may last."""
-    view = await _view_of(client, run)
-    return view if view is not None and view["seq"] <= shown and standing(view) else None
-
-
-async def _view_of(client: AsyncClient, run: str) -> RunDetail | None:
-    """Return the run, or None if the server does not answer now."""
+async def _parked(client: AsyncClient, run: str, shown: int) -> RunDetail | None:
+    """Return the run, or None if there are events after `shown`, or if the server does not answer now: `client.follow`
+    decides how long that may last."""
     try:
-        return await client.get_run(run)
+        view = await client.get_run(run)
+        return view if view["seq"] <= shown else None
     except ServerUnreachable:
         return None
     except ApiError as error:
@@ -127,8 +127,10 @@ class Progress:
         return table
 
 
-async def _watch(client: AsyncClient, run: str, show: Any) -> RunDetail:
-    """Call `show` with each event until the run has ended or stands still. Returns the run as it was then."""
+async def _watch(client: AsyncClient, run: str, show: Callable[[Event], None], ask: Callable[[str], None]) -> RunDetail:
+    """Call `show` with each event until the run has ended or stands still, and `ask` with each question that is open
+    beside a timer. Returns the run as it was then."""
+    asked: set[str] = set()
     async with aclosing(client.follow(run)) as events:
         coming = asyncio.ensure_future(anext(events, None))
         look_s: float | None = None  # of a parked run; an answer may lead to no event
@@ -149,8 +151,13 @@ async def _watch(client: AsyncClient, run: str, show: Any) -> RunDetail:
                 if look_s is not None:
                     # The event is recorded before the row has the status: for a moment, or until another worker has the
                     # run.
-                    if view := await _standing(client, run, shown):
-                        return view
+                    if view := await _parked(client, run, shown):
+                        if standing(view):
+                            return view
+                        for wait in _asks(view):
+                            if wait["id"] not in asked:
+                                asked.add(wait["id"])
+                                ask(_question_line(wait))
                     look_s = min(2 * look_s, CHILDREN_LOOK_S if has_children else LOOK_MAX_S)
         finally:
             coming.cancel()
@@ -172,7 +179,19 @@ async def _watch_live(client: AsyncClient, run: str) -> RunDetail:
 
     # Redrawn four times a second from its own thread, so that the seconds of running nodes count up between events.
     with Live(console=console, get_renderable=lambda: progress.table(int(time.time() * 1000)), refresh_per_second=4):
-        return await _watch(client, run, show)
+        return await _watch(client, run, show, lambda line: console.print(Text(line)))
+
+
+def _asks(run: RunDetail) -> list[WaitView]:
+    """Return what people and programs can answer now."""
+    if run["status"] != "waiting":
+        return []
+    return [wait for wait in open_waits(run) if wait["status"] == "pending" and wait["kind"] not in ("timer", "child")]
+
+
+def _question_line(wait: WaitView) -> str:
+    actions = f" ({', '.join(wait['actions'])})" if wait.get("actions") else ""
+    return f"  {plain(question(wait))}{actions}: {wait.get('link') or wait['kind']}"
 
 
 def _report(run: RunDetail) -> str:
@@ -193,10 +212,8 @@ def _report(run: RunDetail) -> str:
                 f"  failed on the way: {', '.join(failed[:FAILED_SHOWN])}{more} (weft why {run['id']} NODE)", err=True
             )
         click.echo(json.dumps(run.get("output"), indent=2, ensure_ascii=False))
-    for wait in open_waits(run):
-        if wait["status"] == "pending" and status == "waiting":
-            actions = f" ({', '.join(wait['actions'])})" if wait.get("actions") else ""
-            click.echo(f"  {plain(question(wait))}{actions}: {wait.get('link') or wait['kind']}", err=True)
+    for wait in _asks(run):
+        click.echo(_question_line(wait), err=True)
     if status == "waiting":
         click.echo(f"  It resumes after an answer. Watch it with: weft events {run['id']} --follow", err=True)
     return status

@@ -16,7 +16,7 @@ from server.client import ApiError, AsyncClient, ServerUnreachable, exchange
 if TYPE_CHECKING:
     from server.client.answers import RunDetail
 
-ASKED = {"kind": "approval", "status": "pending", "label": "Ask", "link": "http://x/resume/t"}
+ASKED = {"id": "w1", "kind": "approval", "status": "pending", "label": "Ask", "link": "http://x/resume/t"}
 WAITING = {"id": "r1", "status": "waiting", "seq": 1, "waits": [ASKED]}
 AHEAD = {**WAITING, "seq": 7}
 RUNNING = {**WAITING, "status": "running"}
@@ -53,13 +53,13 @@ def quick_looks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(exchange, "PAUSE_FIRST_S", 0.001)
 
 
-async def followed(run: Run, patience_s: float = 60) -> str:
+async def followed(run: Run, patience_s: float = 60, *, as_json: bool = True) -> str:
     transport = httpx.MockTransport(run)
     async with (
         AsyncClient("http://weft", "", patience_s=patience_s, transport=transport) as client,
         asyncio.timeout(60),
     ):
-        return await follow.follow(client, "r1", as_json=True)
+        return await follow.follow(client, "r1", as_json=as_json)
 
 
 @pytest.mark.parametrize(
@@ -71,6 +71,17 @@ async def test_it_leaves_once_the_run_stands_still(before: list[dict[str, Any] |
     run = Run(*before, WAITING)
     assert await followed(run) == "waiting"
     assert run.found == [WAITING]
+
+
+async def test_a_question_beside_a_timer_is_printed_once_and_the_run_followed_on(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    asked = {**ASKED, "label": "Pay?"}
+    timer = {"id": "w2", "kind": "timer", "status": "pending"}
+    run = Run(*[{**WAITING, "waits": [asked, timer]}] * 3, {**WAITING, "waits": []}, {**WAITING, "waits": [ASKED]})
+    assert await followed(run, as_json=False) == "waiting"
+    printed = capsys.readouterr().err
+    assert printed.count("Pay?: http://x/resume/t") == 1
 
 
 async def test_a_refusal_is_reported() -> None:
