@@ -1,5 +1,5 @@
-"""The wheel and the sdist: what is in them, and both tutorials with the wheel alone: an empty virtual environment, an
-empty folder, no Node and no checkout."""
+"""The wheel and the sdist: what is in them, and the tutorial with the wheel alone: an empty virtual environment, an
+empty folder, no Node and no checkout. tests/e2e/test_tutorial_in_python.py follows the other tutorial."""
 
 from __future__ import annotations
 
@@ -31,13 +31,12 @@ from tests.support.server import READY, ROOT, free_port
 
 PACKAGES = ("compiler", "executor", "server", "weft")
 PAGE = (ROOT / "docs/tutorial/first-run.md").read_text()
-IN_PYTHON = (ROOT / "docs/tutorial/in-python.md").read_text()
 
 pytestmark = [pytest.mark.proof, pytest.mark.timeout(INSTALL_S + 200), pytest.mark.xdist_group("wheel")]
 
 
 class Newcomer:
-    """Has a Python with the wheel, and types commands of the pages in `folder`."""
+    """Has a Python with the wheel, and types commands of the page in `folder`."""
 
     def __init__(self, programs: Path, folder: Path) -> None:
         (folder / "bin").mkdir()
@@ -50,8 +49,8 @@ class Newcomer:
         self._server: subprocess.Popen[str] | None = None
 
     def types(self, line: str, code: int = 0, **filled: str) -> str:
-        """A command of one of the pages. What it prints."""
-        assert line in PAGE or line in IN_PYTHON
+        """A command of the page. What it prints."""
+        assert line in PAGE
         return self.runs(*(filled.get(word, word) for word in shlex.split(line)), code=code)
 
     def runs(self, program: str, *words: str, code: int = 0) -> str:
@@ -196,31 +195,7 @@ def test_the_first_run_with_the_wheel_alone(newcomer: Newcomer) -> None:
         (last, *_) = browser.get("/api/runs").json()["runs"]
         assert browser.get(f"/api/runs/{last['id']}").json()["output"] == "Good day, dear Grace Hopper."
     as_python(newcomer)
-
-
-def test_the_tutorial_in_python_with_the_wheel_alone(newcomer: Newcomer) -> None:
-    """Its way through a server; tests/examples/test_python_tutorial.py follows it line by line, with the crashes."""
-    do = newcomer.types
-    for name, text in re.findall(r"^```python\n# (\S+)\n(.*?)^```", IN_PYTHON, re.DOTALL | re.MULTILINE):
-        if "/" not in name:
-            (newcomer.folder / name).write_text(text)
-    do("weft validate expenses.py")
-    newcomer.develops("expenses.py")
-    do('weft run expenses --input \'{"trip": "Bergen"}\' --follow', code=3)
-    [link] = re.findall(r"http\S+/resume/\S+", do("weft inbox"))
-    do("weft answer LINK --action approve", LINK=link)
-    assert newcomer.runs("python", "start.py") == "succeeded paid 392.5 for Oslo\n"
-    shown = do("weft runs")
-    for _ in range(300):
-        if shown.count("succeeded") == 2:
-            break
-        time.sleep(0.1)
-        shown = do("weft runs")
-    [first] = [line.split()[0] for line in shown.splitlines() if "expenses" in line][-1:]
-    assert "paid 392.5 for Bergen" in do("weft events RUN", RUN=first)
-    do("weft deploy reminder.py")
-    assert "SendEmail(" in do("weft get reminder --python")
-    do("weft new-block shout")
+    newcomer.runs("weft", "new-block", "shout")
 
 
 SMALL_MB = 57  # with bytecode; without pip, which is 25 MB
