@@ -179,7 +179,7 @@ async def _watch_live(client: AsyncClient, run: str) -> RunDetail:
 
     # Redrawn four times a second from its own thread, so that the seconds of running nodes count up between events.
     with Live(console=console, get_renderable=lambda: progress.table(int(time.time() * 1000)), refresh_per_second=4):
-        return await _watch(client, run, show, lambda line: console.print(Text(line)))
+        return await _watch(client, run, show, lambda line: console.print(Text(line), soft_wrap=True))
 
 
 def _asks(run: RunDetail) -> list[WaitView]:
