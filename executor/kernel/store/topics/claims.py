@@ -98,7 +98,8 @@ SELECT (SELECT count(*) FROM (SELECT 1 FROM heads WHERE pool = :pool AND ready =
      + (SELECT count(*) FROM (SELECT 1 FROM heads WHERE blocked_by IS NOT NULL AND pool = :pool LIMIT :upto) AS held)"""
 
 # A run that a cleanup has made is not needed any less because the run above was cancelled: that is why it is there.
-_BELOW = "parent_run_id IS NOT NULL AND {run}.parent_key NOT LIKE '%:' || 'finally%'"
+# PostgreSQL is asked this beside texts that have a meaning for `%`, and `:finally` would be a parameter.
+_BELOW = "parent_run_id IS NOT NULL AND replace({run}.parent_key, ':' || 'finally', '') = {run}.parent_key"
 ORPHANED = f"""{_BELOW.format(run="runs")} AND EXISTS (
     WITH RECURSIVE above (id, depth) AS (
         SELECT runs.parent_run_id, 1
