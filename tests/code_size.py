@@ -28,16 +28,16 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef
 BLOCKS = (ast.If, ast.For, ast.AsyncFor, ast.While, ast.With, ast.AsyncWith, ast.Try, ast.Match)
 RECORDS = ("Struct", "NamedTuple", "Protocol", "TypedDict", "Enum", "Exception")  # what they hold is their purpose
 BOUNDS = {
-    "files": 600,
-    "lines": 101_500,  # callbacks and child runs of durable functions
+    "files": 597,
+    "lines": 100_700,  # decision 61, fourth reading
     "longest file that is not generated": 520,
     f"functions over {SHORT} lines": 0,
     "modules in circles": 0,
     "circles of the rooms of executor": 0,
     "circles of the rooms of server": 0,
     "lines of executor.kernel.store": 10_414,  # the newest event of a type, for published states
-    "lines of executor.kernel.run": 8_600,
-    "lines of executor.kernel.core": 3_300,
+    "lines of executor.kernel.run": 8_560,
+    "lines of executor.kernel.core": 3_240,
     "lines of executor.kernel.values": 3_101,
 }
 FLOORS = ("executor.kernel.", "executor.blocks.", "executor.service.")
