@@ -9,7 +9,7 @@ async with AsyncClient("http://127.0.0.1:8765") as weft:
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Generator, Mapping
+from collections.abc import AsyncGenerator, Generator
 from contextlib import aclosing
 from pathlib import Path
 from types import TracebackType
@@ -19,7 +19,7 @@ import httpx
 
 from executor.live import Live, Reading
 from server.client.api import Api, Asked, address, querying, until_answered, until_standing
-from server.client.call import Call
+from server.client.call import Call, Document
 from server.client.errors import ApiError, ServerUnreachable, refusal, unreachable
 from server.client.exchange import PATIENCE_S, Exchange, Server
 from server.client.files import Download, Upload
@@ -68,7 +68,7 @@ class AsyncClient(Api):
 
     async def run(
         self,
-        workflow: str | Mapping[str, Any],
+        workflow: str | Document,
         input: Any = None,
         *,
         timeout_s: float | None = None,

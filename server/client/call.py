@@ -60,6 +60,19 @@ class Call(Struct, Generic[T_co], frozen=True):
         return self.method in ("GET", "PUT") or self.key is not None or self.path == UPLOAD
 
 
+class HasDocument(Protocol):
+    """A workflow in Python: a durable or drawn function, or one of the builder."""
+
+    def document(self) -> Any: ...
+
+
+Document = Mapping[str, Any] | HasDocument
+
+
+def document_of(workflow: Document) -> Any:
+    return workflow if isinstance(workflow, Mapping) else workflow.document()
+
+
 class Blocking(Protocol):
     """A client whose methods return answers."""
 

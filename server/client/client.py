@@ -9,7 +9,7 @@ with Client("http://127.0.0.1:8765") as weft:
 from __future__ import annotations
 
 import time
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Generator, Iterator
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, BinaryIO, Literal, Self, TypeVar, overload
@@ -18,7 +18,7 @@ import httpx
 
 from executor.live import Live, Reading
 from server.client.api import Api, Asked, address, querying, until_answered, until_standing
-from server.client.call import Call
+from server.client.call import Call, Document
 from server.client.errors import ApiError, ServerUnreachable, refusal, unreachable
 from server.client.exchange import PATIENCE_S, Exchange, Server
 from server.client.files import Download, Upload
@@ -67,7 +67,7 @@ class Client(Api):
 
     def run(
         self,
-        workflow: str | Mapping[str, Any],
+        workflow: str | Document,
         input: Any = None,
         *,
         timeout_s: float | None = None,

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
-from server.client.call import Call, call, new_key, present, route
+from server.client.call import Call, Document, call, document_of, new_key, present, route
 from server.client.errors import ClientError
 
 if TYPE_CHECKING:
@@ -28,18 +28,18 @@ class RunCalls:
     @call
     def deploy(
         self,
-        document: Mapping[str, Any],
+        document: Document,
         name: str | None = None,
         *,
         activate_triggers: bool = False,
         replaces: int | None = None,
     ) -> Call[answers.SavedWorkflow]:
-        """Store a document as a version and make it the active one; the same document again is the same version.
-        `activate_triggers`: its schedules and webhooks start runs even if it has blocks that were not imported.
-        `replaces`: ApiError 409 `would_replace` if another version is active; 0: if any is. ApiError 422: it has
-        errors, listed in `diagnostics`."""
+        """Store a document, or a workflow in Python, as a version and make it the active one; the same document again
+        is the same version. `activate_triggers`: its schedules and webhooks start runs even if it has blocks that were
+        not imported. `replaces`: ApiError 409 `would_replace` if another version is active; 0: if any is. ApiError 422:
+        it has errors, listed in `diagnostics`."""
         params = present(activate_triggers=int(activate_triggers) or None, replaces=replaces)
-        return Call("POST", "/api/workflows", params=params, body=present(document=document, name=name))
+        return Call("POST", "/api/workflows", params=params, body=present(document=document_of(document), name=name))
 
     @route("GET", "/api/workflows")
     def workflows(self) -> Call[answers.WorkflowPage]:
@@ -168,7 +168,7 @@ class RunCalls:
     @call
     def start(
         self,
-        workflow: str | Mapping[str, Any],
+        workflow: str | Document,
         input: Any = None,
         *,
         trigger: str | None = None,
@@ -177,7 +177,8 @@ class RunCalls:
         priority: int | None = None,
         idempotency_key: str | None = None,
     ) -> Call[answers.RunAccepted]:
-        """Start a run of a stored workflow by its name (without `version` the active one), or of a document.
+        """Start a run of a stored workflow by its name (without `version` the active one), or of a document or a
+        workflow in Python.
 
         `stop_after`: id of the last block to run; `priority` from -10 to 10, in place of that of the workflow. Without
         an `idempotency_key` the call makes one of its own, so a lost answer never starts a second run. With your own
@@ -187,7 +188,7 @@ class RunCalls:
         body = present(input=input, trigger=trigger, version=version, stop_after=stop_after, priority=priority)
         if isinstance(workflow, str):
             return Call("POST", "/api/workflows/{name}/runs", (workflow,), body=body, key=key)
-        return Call("POST", "/api/runs", body={"document": workflow, **body}, key=key)
+        return Call("POST", "/api/runs", body={"document": document_of(workflow), **body}, key=key)
 
     @route("GET", "/api/runs")
     def runs(

@@ -11,6 +11,7 @@ from pathlib import Path
 import orjson
 import pytest
 
+import weft
 from server.client import ApiError, AsyncClient, ServerUnreachable, exchange
 
 Reply = bytes
@@ -90,6 +91,19 @@ async def test_a_document_is_sent_whole() -> None:
     head, _, body = script.requests[0].partition("\r\n\r\n")
     assert head.startswith("POST /api/runs ")
     assert orjson.loads(body) == {"document": {"blocks": {}}, "trigger": "t"}
+
+
+@weft.durable
+async def order(order: str) -> str:
+    return order
+
+
+async def test_a_workflow_in_python_is_sent_as_its_document() -> None:
+    async with scripted(answer({"run": "r1"}), answer({"version": 1})) as script, AsyncClient(script.url) as client:
+        await client.start(order, {"order": "7"})
+        await client.deploy(order)
+    for request in script.requests:
+        assert orjson.loads(request.partition("\r\n\r\n")[2])["document"] == order.document()
 
 
 async def test_a_problem_becomes_an_error_with_code_and_hint() -> None:
