@@ -85,6 +85,7 @@ def test_the_page_shows_the_agent_and_goes_on_after_a_kill(browser: Browser, mod
         expect(page.get_by_role("button", name="approve")).to_have_count(0)
         page.reload()
         expect(log).to_contain_text('= "published 15 letters"')
+        expect(log).to_contain_text("It is out: published 15 letters.")
     page.context.close()
 
 
