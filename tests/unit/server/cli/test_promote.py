@@ -105,7 +105,7 @@ def test_the_token_of_this_server_is_not_sent_to_the_other(servers: Servers, tmp
 def test_a_stored_workflow_as_python_is_deployed_as_the_same_version(servers: Servers, tmp_path: Path) -> None:
     deployed(servers, tmp_path, "printed")
     text = weft(servers, "get", "printed", "--python").stdout
-    assert text.startswith("from weft import ") and 'connection="shop"' in text
+    assert text.startswith("from weft.draw import ") and 'connection="shop"' in text
     out = tmp_path / "printed_by_weft.py"
     assert weft(servers, "get", "printed", "--python", "-o", str(out)).return_value == 0
     assert out.read_text() == text
