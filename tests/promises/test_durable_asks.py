@@ -75,10 +75,10 @@ def close() -> int:
 
 class Caller:
     """A process with the engine: it starts the run, makes all requests, each with an id, and writes down what it
-    hears. `nth`: of those for one run, each begins when the lease of the one before has lapsed."""
+    receives. `nth`: of those for one run, each begins when the lease of the one before has lapsed."""
 
-    def __init__(self, database: str, run: str, nth: int, heard: Path, fault: Callable[[str], None] | None) -> None:
-        self.database, self.run, self.nth, self.heard, self.fault = database, run, nth, heard, fault
+    def __init__(self, database: str, run: str, nth: int, received: Path, fault: Callable[[str], None] | None) -> None:
+        self.database, self.run, self.nth, self.received, self.fault = database, run, nth, received, fault
         self.armed = False
 
     def point(self, name: str) -> None:
@@ -104,7 +104,7 @@ class Caller:
             assert await engine.query(items, run) == ["tea", "cup"]
 
     def _write(self, n: int, answer: int | str) -> None:
-        with self.heard.open("a") as file:
+        with self.received.open("a") as file:
             file.write(json.dumps([n, answer]) + "\n")
             file.flush()
             os.fsync(file.fileno())
@@ -143,17 +143,17 @@ async def test_killed_at_every_commit(where: str, request: pytest.FixtureRequest
     for when in ("before", "after"):
         for commit in range(1, 100):
             outside.clear()
-            run, heard = f"{when}-{commit}", tmp_path / f"heard-{when}-{commit}"
-            killed = await in_child(Caller(database, run, nth, heard, killer(commit, when)).play, tmp_path)
+            run, received = f"{when}-{commit}", tmp_path / f"received-{when}-{commit}"
+            killed = await in_child(Caller(database, run, nth, received, killer(commit, when)).play, tmp_path)
             if killed != DONE:
                 assert killed < 0, (tmp_path / "error").read_text()
                 crashes += 1
-                again = await in_child(Caller(database, run, nth + 1, heard, None).play, tmp_path)
+                again = await in_child(Caller(database, run, nth + 1, received, None).play, tmp_path)
                 assert again == DONE, f"{run}: {(tmp_path / 'error').read_text()}"
             nth += 2
-            told = [json.loads(line) for line in heard.read_text().splitlines()]
-            assert dict(told) == dict(enumerate(ANSWERS)), run
-            assert all(answer == ANSWERS[n] for n, answer in told), f"{run}: another answer to the same request"
+            answered = [json.loads(line) for line in received.read_text().splitlines()]
+            assert dict(answered) == dict(enumerate(ANSWERS)), run
+            assert all(answer == ANSWERS[n] for n, answer in answered), f"{run}: another answer to the same request"
             packed = [effect.what for effect in outside.effects]
             assert sorted(set(packed)) == ["cup", "tea"], run
             assert len(packed) - 2 <= (killed != DONE), f"{run}: more than the step that was under way was done again"
