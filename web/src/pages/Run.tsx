@@ -20,13 +20,13 @@ import { loadSpecs } from '../state/doc'
 import { nameOf } from '../document/document'
 import { closeRun, isLoading, openRun, runStore } from '../state/live'
 import { firstError, isEnded } from '../run'
-import { NOTHING, select, setPanels, uiStore } from '../state/ui'
+import { NOTHING, select, uiStore } from '../state/ui'
 import { Button } from '../ui/Button'
 import { EmptyState } from '../ui/EmptyState'
-import { Splitter } from '../ui/Splitter'
 import { wordOf } from '../ui/status'
 import { useTitles } from '../state/titles'
 import { OneOrAll } from './loom/OneOrAll'
+import { InspectorColumn } from './run/InspectorColumn'
 import { RunHead } from './run/RunHead'
 import { RunNotices } from './run/RunNotices'
 import { useFamily } from './run/useFamily'
@@ -46,7 +46,6 @@ export default function Run({ id }: { id: string }): ReactElement {
   const loading = useStore(runStore, isLoading)
   const inspected = useStore(uiStore, (s) => s.selection.blocks.length > 0)
   const sheet = useStore(uiStore, (s) => s.sheet !== null)
-  const width = useStore(uiStore, (s) => s.panels.inspector)
   const narrow = useWidthBelow(900)
   const phone = useWidthBelow(600)
   const durable = doc !== null && durableOf(doc) !== null
@@ -161,19 +160,9 @@ export default function Run({ id }: { id: string }): ReactElement {
             )}
           </div>
           {inspected && doc && !narrow ? (
-            <>
-              <Splitter
-                label="Width of the inspector"
-                value={width}
-                min={240}
-                max={640}
-                panel="after"
-                onChange={(inspector) => setPanels({ inspector })}
-              />
-              <aside className="run__inspector" style={{ width }} aria-label="Inspector">
-                <Inspector mode="run" />
-              </aside>
-            </>
+            <InspectorColumn>
+              <Inspector mode="run" />
+            </InspectorColumn>
           ) : null}
         </main>
       )}

@@ -9,13 +9,13 @@ import { isEnded } from '../../run'
 import { durableOf } from '../../document/durable'
 import { laneItems, type LaneItem } from '../../run/lane'
 import { isLoading, runStore } from '../../state/live'
-import { select, setPanels, uiStore } from '../../state/ui'
+import { select, uiStore } from '../../state/ui'
 import { Button } from '../../ui/Button'
 import { EmptyState } from '../../ui/EmptyState'
-import { Splitter } from '../../ui/Splitter'
 import { useWidthBelow } from '../../ui/useWidthBelow'
 import '../loom/switch.css'
 import { AnswerDialog } from '../run/AnswerDialog'
+import { InspectorColumn } from '../run/InspectorColumn'
 import { RunNotices } from '../run/RunNotices'
 import { useWaitViews } from '../run/useWaitViews'
 import { useChosen } from './choose'
@@ -37,7 +37,6 @@ export default function Lane({ doc }: { doc: Document }): ReactElement {
   const waits = useWaitViews()
   const [asked, setAsked] = useState<WaitView | null>(null)
   const block = useStore(uiStore, (s) => s.selection.blocks[0] ?? null)
-  const width = useStore(uiStore, (s) => s.panels.inspector)
   const narrow = useWidthBelow(900)
   const item = items.find((each) => idOf(each) === chosen)
   const beside =
@@ -58,21 +57,7 @@ export default function Lane({ doc }: { doc: Document }): ReactElement {
         <State />
         <Panes doc={doc} items={items} chosen={chosen} waits={waits} onAnswer={setAsked} />
       </div>
-      {beside && !narrow ? (
-        <>
-          <Splitter
-            label="Width of the inspector"
-            value={width}
-            min={240}
-            max={640}
-            panel="after"
-            onChange={(inspector) => setPanels({ inspector })}
-          />
-          <aside className="run__inspector" style={{ width }} aria-label="Inspector">
-            {beside}
-          </aside>
-        </>
-      ) : null}
+      {beside && !narrow ? <InspectorColumn>{beside}</InspectorColumn> : null}
       {beside && narrow ? (
         <aside className="sheet" aria-label="Inspector">
           <div className="sheet__head">
