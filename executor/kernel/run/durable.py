@@ -210,10 +210,10 @@ class Driver:
             self._file = coroutine.cr_code.co_filename  # type: ignore[attr-defined]  # that of an `async def` has it
             task = self._lane.create_task(coroutine)
             self._main = task
-            await self._idle()
+            self._idle()
             while not self._has_ended():
                 await self._turn(task)
-                await self._idle()
+                self._idle()
             self._expected.end(self._n)
             await self._published.note(self._entry.attempt)
             await self._finish_steps()
@@ -281,22 +281,17 @@ class Driver:
     def leave_shield(self) -> None:
         self._shields -= 1
 
-    async def _idle(self) -> None:
+    def _idle(self) -> None:
         """Let the lane run. Raises what the code cannot catch."""
-        done: asyncio.Future[None] = self._loop.create_future()
-
-        def run() -> None:
-            try:
+        own = asyncio.current_task()
+        assert own is not None
+        asyncio.tasks._leave_task(self._loop, own)  # from Python 3.14 on tasks cannot run inside of another one
+        try:
+            self._lane.run_idle()
+            while self._deliver_ready():
                 self._lane.run_idle()
-                while self._deliver_ready():
-                    self._lane.run_idle()
-            except BaseException as error:
-                self._failed = self._failed or error
-            if not done.done():
-                done.set_result(None)
-
-        self._loop.call_soon(run)
-        await done
+        finally:
+            asyncio.tasks._enter_task(self._loop, own)
         if self.refused is not None:
             raise self.refused
         if (broken := self._lane.refused) is not None:

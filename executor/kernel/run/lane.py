@@ -52,7 +52,7 @@ class Lane(asyncio.AbstractEventLoop):
         self.refused: NotDeterministic | None = None  # the first, which the code may have caught
 
     def run_idle(self) -> None:
-        """Run until nothing is ready. Call it in a plain callback: no task of the loop around is current there."""
+        """Run until nothing is ready. No task of the loop around may be current meanwhile."""
         before, hooks = events._get_running_loop(), sys.get_asyncgen_hooks()
         depth = sys.get_coroutine_origin_tracking_depth()
         around = watch(self.refuse)
