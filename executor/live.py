@@ -1,4 +1,4 @@
-"""The events of a run as programs show them while it goes: text, calls of tools, and waits. The engine and the clients
+"""The events of a run as programs show them while it runs: text, calls of tools, and waits. The engine and the clients
 share this file, and weft-client has it, so it imports nothing of weft."""
 
 from __future__ import annotations

@@ -75,7 +75,7 @@ class AgentOptions(TypedDict, total=False):
 
 if TYPE_CHECKING:
     # A type alone, with the base Any, which mypy refuses, because workflow functions use the values as any others.
-    class Calling(Awaitable[T], Any, Generic[T]):  # type: ignore[misc]  # see above
+    class Calling(Awaitable[T], Any, Generic[T]):  # type: ignore[misc]  # base Any: used as any value
         """A call of a block: awaited in a durable function; in a workflow function it stands for the result."""
 
         def __await__(self) -> Generator[Any, Any, T]: ...

@@ -46,18 +46,18 @@ def in_order() -> Generator[None]:
 if TYPE_CHECKING:
     # Types alone. They have the base Any, which mypy refuses, because workflow functions use the values as any others,
     # and Awaitable for pyright, which otherwise takes what is awaited as unknown.
-    class Sleeping(Awaitable[None], Any):  # type: ignore[misc]  # see above
+    class Sleeping(Awaitable[None], Any):  # type: ignore[misc]  # base Any: used as any value
         """A pause: awaited in a durable function; in a workflow function the block is recorded already."""
 
         def __await__(self) -> Generator[Any, Any, None]: ...
 
-    class Asking(Awaitable["Answer[Any]"], Any):  # type: ignore[misc]  # see above
+    class Asking(Awaitable["Answer[Any]"], Any):  # type: ignore[misc]  # base Any: used as any value
         """A question to a person: awaited in a durable function, it gives the answer; in a workflow function it stands
         for that."""
 
         def __await__(self) -> Generator[Any, Any, Answer[Any]]: ...
 
-    class Continuing(Awaitable[NoReturn], Any):  # type: ignore[misc]  # see above
+    class Continuing(Awaitable[NoReturn], Any):  # type: ignore[misc]  # base Any: used as any value
         """The end of the run: awaited in a durable function; in a workflow function the block is recorded already."""
 
         def __await__(self) -> Generator[Any, Any, NoReturn]: ...

@@ -1,7 +1,7 @@
 """Docstrings of weft as Markdown: text, and the parameters that it explains in columns.
 
 secret         keys those links, 16 bytes or more
-processes, dask  for `policy.runner`; a line that goes on
+processes, dask  for `policy.runner`; the rest of a long line
                is indented
 """
 

@@ -15,7 +15,7 @@ R = TypeVar("R")
 
 
 def step(function: Callable[P, R], **options: Any) -> Callable[P, Awaitable[R]]:
-    return weft.step(**options)(function)  # type: ignore[return-value]  # awaited, it runs in a thread
+    return weft.step(**options)(function)  # type: ignore[return-value]  # typed as not awaitable
 
 
 RETRY = weft.Retry(2, first=0.1)

@@ -6,27 +6,16 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 import weft
-from executor.blocks.http.client import GuardedClient
-from executor.blocks.sandbox.sandbox import Sandbox
-from executor.blocks.services import Services
-from executor.blocks.types.functions import blocks_of
-from executor.blocks.types.registry import Registry
 from executor.kernel.journal.codec import data_of
 from executor.kernel.store.run_rows import EventFilter
-from executor.kernel.store.sqlite.store import SQLiteStore
-from executor.kernel.store.topics.store import Store
-from executor.open.engine import Engine
 from executor.open.testing.crashes import killer
-from executor.open.testing.engines import BEGIN_MS, LEASE_MS, SECRET, ManualClock
 from executor.open.testing.process import DONE, in_child
+from tests.support.killed import Fault, Killed
 from weft import testing
 
 pytestmark = pytest.mark.proof
@@ -65,29 +54,23 @@ def items(state: list[str]) -> list[str]:
 
 @basket.update
 def add(item: str) -> int:
-    raise NotImplementedError
+    raise NotImplementedError  # only its types count
 
 
 @basket.update
 def close() -> int:
-    raise NotImplementedError
+    raise NotImplementedError  # only its types count
 
 
-class Caller:
-    """A process with the engine: it starts the run, makes all requests, each with an id, and writes down what it
-    receives. `nth`: of those for one run, each begins when the lease of the one before has lapsed."""
+class Caller(Killed):
+    """Starts the run, makes all requests, each with an id, and writes down what it receives."""
 
-    def __init__(self, database: str, run: str, nth: int, received: Path, fault: Callable[[str], None] | None) -> None:
-        self.database, self.run, self.nth, self.received, self.fault = database, run, nth, received, fault
-        self.armed = False
-
-    def point(self, name: str) -> None:
-        if self.armed and self.fault is not None:
-            self.fault(name)
+    def __init__(self, database: str, run: str, nth: int, received: Path, fault: Fault | None) -> None:
+        super().__init__(database, run, nth, fault)
+        self.received = received
 
     async def play(self) -> None:
-        async with opened(basket, self.database, BEGIN_MS + self.nth * 2 * LEASE_MS, self.point) as engine:
-            self.armed = True
+        async with self.engine(basket) as engine:
             run = (await engine.submit(basket, idempotency_key=self.run)).run
             for n, item in enumerate(ITEMS):
                 try:
@@ -108,31 +91,6 @@ class Caller:
             file.write(json.dumps([n, answer]) + "\n")
             file.flush()
             os.fsync(file.fileno())
-
-
-@asynccontextmanager
-async def opened(
-    flow: weft.Durable[..., Any], database: str, now_ms: int, fault: Callable[[str], None]
-) -> AsyncIterator[Engine]:
-    if database.startswith("postgres"):
-        from executor.kernel.store.postgres.store import PostgresStore
-
-        store: Store = PostgresStore(database, fault=fault)
-    else:
-        store = SQLiteStore(database, fault=fault)
-    sandbox = Sandbox(threads=1)
-    engine = await Engine.open(
-        store,
-        registry=Registry.load(blocks_of([flow], None), sandbox=sandbox),
-        services=Services(sandbox=sandbox, http=GuardedClient()),
-        secret=SECRET,
-        clock=ManualClock(now_ms),
-        lease_ms=LEASE_MS,
-    )
-    try:
-        yield engine
-    finally:
-        await engine.close(grace_s=1)
 
 
 @pytest.mark.timeout(600)

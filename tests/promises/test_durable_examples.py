@@ -81,7 +81,7 @@ UNDO = ["undo 7-0", "undo 7-1", "undo payment-7"]
 
 @pytest.fixture(autouse=True)
 def witness(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What the programs print, and the calls of `examples.compare.outside` that change something, are recorded."""
+    """Record the lines that the programs print, and their calls of `examples.compare.outside` that change something."""
     for module in ("signup", "etl", "saga"):
         monkeypatch.setattr(f"examples.durable.{module}.print", outside.record, raising=False)
     calls: Iterator[int] = iter(range(1, 1_000))

@@ -74,5 +74,5 @@ def python_of(version: str) -> str | None:
     kept = sorted(Path.home().glob(f".pyenv/versions/{version}.*/bin/python"))
     found = str(kept[-1]) if kept else shutil.which(f"python{version}")
     if found is None or subprocess.run([found, "--version"], capture_output=True, check=False).returncode != 0:
-        return None  # a shim without a program behind it
+        return None  # the shim starts no program
     return found

@@ -1,4 +1,4 @@
-"""What programs show of a run while it goes."""
+"""The events that a program shows while a run is under way."""
 
 from __future__ import annotations
 

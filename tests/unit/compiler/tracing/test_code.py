@@ -18,7 +18,7 @@ from prices import TAX
 
 @dataclass
 class Parcel:
-    """What is sent."""
+    """A box that is delivered."""
     weight: int
 
 @weft.step(effect="read")
