@@ -29,7 +29,13 @@ MEMORY = "/dev/shm"
 MEMORY_MIN = 4 << 30
 
 
+# The settings of a user's own installation. Other WEFT_ variables are settings of tests.
+OF_A_USER = ("WEFT_DATA", "WEFT_DB", "WEFT_FUNCTIONS", "WEFT_RUN", "WEFT_SECRET_KEY", "WEFT_TOKEN", "WEFT_URL")
+
+
 def pytest_configure() -> None:
+    for name in OF_A_USER:
+        os.environ.pop(name, None)
     if os.path.isdir(MEMORY) and os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).free >= MEMORY_MIN:
         os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", MEMORY)  # `make check` sets it to a disk
     _stay_on_loopback()

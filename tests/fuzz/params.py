@@ -14,6 +14,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from executor.blocks.types.agent.block import AgentBlock
 from executor.blocks.types.python import Python
 from executor.kernel.handler.base import Context
 
@@ -44,7 +45,8 @@ async def refuse(ctx: Context, x: Any = None) -> None:
 
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {"twice": twice, "refuse": refuse}
-BLOCKS = (Python(FUNCTIONS),)  # what the registry of these tests has besides the installed ones
+_python = Python(FUNCTIONS)
+BLOCKS = (_python, AgentBlock(_python))  # what the registry of these tests has besides the installed ones
 
 
 @lru_cache(maxsize=1024)
@@ -236,6 +238,7 @@ def agent(s: Scene) -> Made:
     plain = s.pick("always", "never", "write")
     asking = s.pick({}, {"approve": plain}, {"approve": "if", "approve_if": s.expression()})
     run = {"name": "run", "workflow": s.pick("other", f"<{s.head()}>")} | s.some(version=(1,))
+    own = {"name": "own", "function": s.pick(*FUNCTIONS)}
     headers = {"headers": s.pick({"Authorization": "Bearer ${KEY}"}, {"X-Of": f"<{s.head()}>"})}
     shop = {
         "name": "shop",
@@ -246,7 +249,7 @@ def agent(s: Scene) -> Made:
     optional = s.some(
         system=("Be kind.", s.text()),
         messages=([{"role": "user", "content": "x"}], f"<{s.head()}>"),
-        tools=([fetch | about | asking], [fetch, run | about | asking], [fetch, shop | asking]),
+        tools=([fetch | about | asking], [fetch, run | about | asking], [fetch, shop | asking], [own | asking]),
         output_schema=({"properties": {"a": {"type": "string"}}},),
         output_mode=("auto", "native", "tool", "prompted"),
         max_rounds=(1, 3),
