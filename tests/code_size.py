@@ -28,8 +28,8 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef
 BLOCKS = (ast.If, ast.For, ast.AsyncFor, ast.While, ast.With, ast.AsyncWith, ast.Try, ast.Match)
 RECORDS = ("Struct", "NamedTuple", "Protocol", "TypedDict", "Enum", "Exception")  # what they hold is their purpose
 BOUNDS = {
-    "files": 597,
-    "lines": 100_700,  # decision 61, fourth reading
+    "files": 640,  # services: import, triggers, knowledge; to be lowered to what they take
+    "lines": 107_000,  # the same
     "longest file that is not generated": 520,
     f"functions over {SHORT} lines": 0,
     "modules in circles": 0,
