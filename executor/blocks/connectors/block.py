@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from compiler.catalog import CONNECTOR, BlockSpec, Finding, Params
-from executor.blocks.connectors.document import Auth, Check, Connector, Operation, Refusal, type_of
+from executor.blocks.connectors.document import Auth, Check, Connector, Operation, Refusal, choices_of, type_of
 from executor.blocks.connectors.pages import ITEMS_MAX, PAGES_MAX, after, at, items_of
 from executor.blocks.connectors.signature import query_text, signed
 from executor.blocks.connectors.template import filled, filled_path
@@ -177,7 +177,7 @@ def request_of(
         raise invalid(f"{connector.auth.title} is required", hint="such as ${NAME}, a secret, or a connection")
     if credential is not None and connection is not None:
         raise invalid(f"{connector.auth.title} and a connection cannot be used together")
-    base = (text(params, "base_url") or connector.base_url).rstrip("/")
+    base = (text(params, "base_url") or operation.base_url or connector.base_url).rstrip("/")
     if connector.auth.kind == "path":
         base = base.replace("{{credential}}", _in_path(credential or ""))
     region = text(params, "region") or REGION
@@ -307,7 +307,7 @@ def _spec(connector: Connector) -> BlockSpec:
 
     def only_reads(params: Params) -> bool:
         operation = _operation(connector, params)
-        return operation is not None and (operation.reads or operation.method in ("GET", "HEAD"))
+        return operation is not None and operation.only_reads
 
     def repeatable(params: Params) -> bool:
         operation = _operation(connector, params)
@@ -346,8 +346,12 @@ def _params(connector: Connector, names: list[str]) -> dict[str, Any]:
             "x-ui": {"order": 1, "widget": "select"},
         }
     }
+    offered = choices_of(connector)
     for n, (name, schema) in enumerate(_fields(connector).items()):
-        properties[name] = {**schema, "x-ui": {"order": n + 2, **_widget(schema), **schema.get("x-ui", {})}}
+        ui = {"order": n + 2, **_widget(schema), **schema.get("x-ui", {})}
+        if (its := offered.get(name)) is not None:
+            ui["choices"] = its.needs(operations[its.operation])  # the fields that they depend on
+        properties[name] = {**schema, "x-ui": ui}
     auth, ui = connector.auth, {"order": _AFTER_FIELDS, "widget": "text"}
     if auth.kind != "none":
         about = f"{auth.description} Use ${{NAME}}, a secret.".strip()
@@ -391,7 +395,8 @@ def _fields(connector: Connector) -> dict[str, dict[str, Any]]:
     found: dict[str, dict[str, Any]] = {}
     for id, operation in connector.operations.items():
         for name, schema in operation.fields.items():
-            its = found.setdefault(name, {**schema, "title": _title(name, schema), "x-when": {}})
+            own = {key: value for key, value in schema.items() if key != "choices"}
+            its = found.setdefault(name, {**own, "title": _title(name, schema), "x-when": {}})
             its["x-when"] = {"operation": [*its["x-when"].get("operation", ()), id]}
             if name in operation.required and "default" not in schema:
                 needed = its.get("x-required", {}).get("operation", ())

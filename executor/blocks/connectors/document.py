@@ -29,6 +29,8 @@ RESERVED: Final = frozenset(
     {"operation", "credential", "connection", "base_url", "pages_max", "region", "timeout_s",
      "idempotency_key", "idempotency_uuid", "since", "since_s", "found"}
 )  # fmt: skip
+# What fields of one name may differ in.
+_APART: Final = frozenset({"title", "description", "default", "x-ui", "choices"})
 # Identify the execution of the block in its requests, and in those that check it.
 SENT: Final = ("idempotency_key", "idempotency_uuid")
 ASKED: Final = (*SENT, "since", "since_s")
@@ -117,14 +119,44 @@ class SignInCheck(Struct, frozen=True):
     accepted: tuple[int, ...] = ()
 
 
+class Choices(Struct, frozen=True, rename={"fixed": "with"}):
+    """What the form offers for a field: the items that an operation returns. `value`, `title` and `about` are JSON
+    pointers into an item.
+
+    items    where the list is in the answer of an operation without `pages`
+    element  for an answer in XML: the elements of this name are the items
+    search   the field of the operation that takes the text typed; without it, the items read are searched
+    with     fields of the operation: constants, or `{{name}}` of a field of the block
+    only     pointers into an item, with the values there of those that are offered, as in `with`
+    """
+
+    operation: str
+    value: str = ""
+    title: str = ""
+    about: str = ""
+    items: str = ""
+    element: str = ""
+    search: str = ""
+    fixed: dict[str, Any] = {}
+    only: dict[str, list[Any]] = {}
+
+    def needs(self, operation: Operation) -> list[str]:
+        """Return the fields of the block without which `operation` cannot list the items."""
+        required = (name for name in operation.required if name not in (*self.fixed, self.search))
+        own = [name for name in required if "default" not in operation.fields.get(name, {})]
+        return list(dict.fromkeys((*names_in(self.fixed), *names_in(list(self.only.values())), *own)))
+
+
 class Operation(Struct, frozen=True):
     """A request of the service. `reads`: it changes nothing, which is implied for GET and HEAD. `idempotent`: a second
     request with the same fields does no harm. `check`: how to find the effect of a lost attempt; the first one counts
-    whose `needs` are given. For any other operation, a person decides about a lost attempt."""
+    whose `needs` are given. For any other operation, a person decides about a lost attempt. `base_url`: in place of
+    that of the document. A field may have `choices`."""
 
     title: str
     method: Literal["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD"] = "GET"
     path: str = ""
+    base_url: str = ""
     description: str = ""
     reads: bool = False
     idempotent: bool = False
@@ -136,6 +168,10 @@ class Operation(Struct, frozen=True):
     output: dict[str, Any] | None = None
     pages: Pages | None = None
     check: tuple[Check, ...] = ()
+
+    @property
+    def only_reads(self) -> bool:
+        return self.reads or self.method in ("GET", "HEAD")
 
 
 class Connector(Struct, frozen=True):
@@ -183,6 +219,16 @@ def trusted(document: Any) -> Connector:
     return msgspec.convert(document, Connector)
 
 
+def choices_of(connector: Connector) -> dict[str, Choices]:
+    """Return what the form offers, by field: those of the first operation that has `choices` for it."""
+    found: dict[str, Choices] = {}
+    for operation in connector.operations.values():
+        for name, its in operation.fields.items():
+            if "choices" in its and name not in found:
+                found[name] = msgspec.convert(its["choices"], Choices)
+    return found
+
+
 @cache
 def schema() -> dict[str, Any]:
     loaded: dict[str, Any] = orjson.loads(files(__package__).joinpath("connector.schema.json").read_bytes())
@@ -200,18 +246,30 @@ def _problems(connector: Connector) -> Iterator[dict[str, str]]:
         hint = "Add it where the service wants it, or change /auth/kind."
         yield _wrong("/base_url", "It has no {{credential}}.", hint)
     first: dict[str, tuple[str, Any]] = {}
+    offered: dict[str, Any] = {}
     for id, operation in connector.operations.items():
         at = f"/operations/{escape(id)}"
-        yield from _problems_of(operation, at)
+        helping: set[str] = set()  # fields that only the choices of another one use
+        for its in operation.fields.values():
+            if "choices" in its:
+                choices = msgspec.convert(its["choices"], Choices)
+                listing = connector.operations.get(choices.operation)
+                helping.update(choices.needs(listing) if listing is not None else ())
+        yield from _problems_of(operation, at, helping)
         for name, its in operation.fields.items():
             other, before = first.setdefault(name, (id, its))
             if _shape(its) != _shape(before):
                 said = f"{name!r} is another kind of field in operation {other!r}."
                 hint = "Give one of them another name: a field that two operations share has one type and one choice."
                 yield _wrong(f"{at}/fields/{escape(name)}", said, hint)
+            if (choices := its.get("choices")) is not None:
+                here = f"{at}/fields/{escape(name)}/choices"
+                if choices != offered.setdefault(name, choices):
+                    yield _wrong(here, f"{name!r} has other choices in another operation.", "Write them once.")
+                yield from _problems_of_choices(connector, msgspec.convert(choices, Choices), here)
 
 
-def _problems_of(operation: Operation, at: str) -> Iterator[dict[str, str]]:
+def _problems_of(operation: Operation, at: str, helping: set[str]) -> Iterator[dict[str, str]]:
     for name, its in operation.fields.items():
         here = f"{at}/fields/{escape(name)}"
         if name in RESERVED:
@@ -230,7 +288,7 @@ def _problems_of(operation: Operation, at: str) -> Iterator[dict[str, str]]:
         if name in operation.fields and name not in operation.required and "default" not in operation.fields[name]:
             said = f"The path needs {name!r}, which is not required."
             yield _wrong(f"{at}/required", said, "Add it to required, or give the field a default.")
-    used = set(names_in(list(sent.values())))
+    used = helping.union(names_in(list(sent.values())))
     for name in operation.fields.keys() - used:
         yield _wrong(f"{at}/fields/{escape(name)}", "No part of a request uses it.", "Use it, or remove it.")
     if operation.pages is not None and operation.pages.kind == "cursor" and operation.pages.next is None:
@@ -253,9 +311,27 @@ def _problems_of_check(operation: Operation, check: Check, at: str) -> Iterator[
             yield _wrong(at, f"There is no field {name!r}.", "Add it to fields.")
 
 
+def _problems_of_choices(connector: Connector, choices: Choices, at: str) -> Iterator[dict[str, str]]:
+    operation = connector.operations.get(choices.operation)
+    if operation is None or not operation.only_reads:
+        what = "There is no operation" if operation is None else "It may change something:"
+        hint = "Name one that is a GET or has `reads`."
+        yield _wrong(f"{at}/operation", f"{what} {choices.operation!r}.", hint)
+        return
+    for name in (*choices.fixed, *filter(None, [choices.search])):
+        if name not in operation.fields:
+            where = f"{at}/search" if name == choices.search else f"{at}/with/{escape(name)}"
+            yield _wrong(where, f"The operation has no field {name!r}.", "Use one of its fields.")
+    known = {name for one in connector.operations.values() for name in one.fields}
+    for where, names in (("with", names_in(choices.fixed)), ("only", names_in(list(choices.only.values())))):
+        for name in names:
+            if name not in known:
+                yield _wrong(f"{at}/{where}", f"There is no field {name!r}.", "Use a field of an operation.")
+
+
 def _shape(schema: Any) -> Any:
     """Return the part of a field's schema that has to be the same in all operations that have the field."""
-    return {name: value for name, value in schema.items() if name not in ("title", "description", "default", "x-ui")}
+    return {name: value for name, value in schema.items() if name not in _APART}
 
 
 def _wrong(pointer: str, message: str, hint: str) -> dict[str, str]:

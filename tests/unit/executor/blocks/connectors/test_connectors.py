@@ -44,6 +44,8 @@ TEA: Json = {
     },
 }
 
+SHOP = "/operations/order/fields/shop/choices"
+
 
 def changed(path: str, value: Any) -> Json:
     """TEA with another value at a place; None: without it."""
@@ -76,6 +78,12 @@ def changed(path: str, value: Any) -> Json:
         ("/operations/order/fields/credential", {}, "/operations/order/fields/credential", "Every connector has"),
         ("/operations/list/query", {"s": "{{shop}}"}, "/operations/list/query", "There is no field 'shop'"),
         ("/operations/list/pages", {"kind": "cursor", "items": ""}, "/operations/list/pages", "needs `next`"),
+        (SHOP, {"operation": "orders"}, f"{SHOP}/operation", "There is no operation 'orders'"),
+        (SHOP, {"operation": "order"}, f"{SHOP}/operation", "may change something"),
+        (SHOP, {"operation": "list", "search": "text"}, f"{SHOP}/search", "has no field 'text'"),
+        (SHOP, {"operation": "list", "with": {"a": 1}}, f"{SHOP}/with/a", "has no field 'a'"),
+        (SHOP, {"operation": "list", "only": {"/a": ["{{x}}"]}}, f"{SHOP}/only", "There is no field 'x'"),
+        (SHOP, {"operation": "list", "value": "id"}, f"{SHOP}/value", "does not match"),
         ("/auth", {"kind": "path"}, "/base_url", "no {{credential}}"),
     ],
 )
@@ -91,6 +99,19 @@ def test_a_field_that_two_operations_share_has_one_shape() -> None:
     document = changed("/operations/list/fields", {"kind": {"enum": ["green"]}})
     document["operations"]["list"]["query"] = {"kind": "{{kind}}"}
     with pytest.raises(BadRequest, match="another kind of field in operation 'order'"):
+        checked(document)
+
+
+def test_choices_are_written_once_and_may_have_a_field_of_their_own() -> None:
+    document = changed(SHOP, {"operation": "list", "value": "/id", "with": {"town": "{{town}}"}})
+    document["operations"]["list"] |= {"fields": {"town": {"type": "string"}}, "query": {"town": "{{town}}"}}
+    document["operations"]["order"]["fields"]["town"] = {"type": "string"}  # no part of the request uses it
+    document["operations"]["look"] = {"title": "Look", "path": "/{{shop}}", "required": ["shop"], "fields": {}}
+    document["operations"]["look"]["fields"]["shop"] = {"type": "string"}
+    form = ConnectorBlock(checked(document)).spec.params["properties"]
+    assert form["shop"]["x-ui"]["choices"] == ["town"] and "choices" not in form["shop"]
+    document["operations"]["look"]["fields"]["shop"]["choices"] = {"operation": "list"}
+    with pytest.raises(BadRequest, match="has other choices in another operation"):
         checked(document)
 
 
