@@ -13,7 +13,7 @@ from typing import Any
 
 from compiler.catalog import BlockSpec
 from compiler.document import Limits
-from executor.kernel.handler.base import Context, Done
+from executor.kernel.handler.base import Done, StepContext
 
 Document = dict[str, Any]
 
@@ -33,7 +33,7 @@ class Noop:
         self._until = 0
         self._reached: asyncio.Future[None] | None = None
 
-    async def run(self, ctx: Context) -> Done:
+    async def run(self, ctx: StepContext) -> Done:
         self.calls += 1
         self.called_at = time.perf_counter()
         if self.calls == self._until and self._reached is not None:

@@ -10,13 +10,13 @@ from compiler.signature import (Param)
 from compiler.tracing.blocks import (HttpResponse, Mailed, Rows, agent, email, http, sql)
 from compiler.tracing.calls import (Answer, approve, continue_as_new, in_order, sleep)
 from compiler.tracing.asks import (Ask, Query, Update)
-from compiler.tracing.durable import (Durable, durable)
+from compiler.tracing.durable import (DurableFunction, durable)
 from compiler.tracing.policy import (Retry)
 from compiler.tracing.steps import (step)
 from compiler.tracing.ways import (attempt, each, otherwise, when)
 from compiler.tracing.workflow import (call, workflow)
 from executor.blocks.durable.group import (group)
-from executor.blocks.durable.together import (First, first, gather, shield, timeout)
+from executor.blocks.durable.together import (FirstCompleted, first, gather, shield, timeout)
 from executor.blocks.durable.opened import (Child, callback, start)
 from executor.blocks.durable.values import (info, now, patched, random, state, uuid)
 from executor.blocks.durable.waits import (form, signal, until)
@@ -25,7 +25,7 @@ from executor.errors import (
     AlreadyAnswered, AnswerInvalid, BadRequest, BlockError, Conflict, InputInvalid, LimitExceeded, NotFound,
     NotDeterministic, QueueFull, Refused, StepFailed, StepTimeout, StoreError, WeftError
 )
-from executor.kernel.handler.base import (Context, Done, Patch, Suspend, context)
+from executor.kernel.handler.base import (StepContext, Done, Patch, Suspend, context)
 from executor.live import (Live, RunFinished, TextDelta, ToolFinished, ToolStarted, WaitClosed, WaitOpened)
 from executor.open.embed import (open_engine)
 from executor.open.engine import (Engine)
@@ -40,11 +40,11 @@ open = open_engine
 
 __all__ = [
     "AlreadyAnswered", "Answer", "AnswerInvalid", "ApiError", "Ask", "AsyncClient", "BadRequest", "BlockError",
-    "BuildError", "Cancelled", "Child", "Client", "ClientError", "Conflict", "Context", "Done", "Durable",
-    "Engine", "Event", "First", "HttpResponse", "InputInvalid", "LimitExceeded", "Live", "Mailed",
+    "BuildError", "Cancelled", "Child", "Client", "ClientError", "Conflict", "Done", "DurableFunction",
+    "Engine", "Event", "FirstCompleted", "HttpResponse", "InputInvalid", "LimitExceeded", "Live", "Mailed",
     "NotDeterministic", "NotFound", "Param", "Patch", "Query", "QueueFull", "Refused", "Retry", "Rows",
-    "RunFailed", "RunFinished", "ServerUnreachable", "StepFailed", "StepTimeout", "StoreError", "Suspend",
-    "TextDelta", "ToolFinished", "ToolStarted", "TraceError", "TypedBlock", "Update", "WaitClosed",
+    "RunFailed", "RunFinished", "ServerUnreachable", "StepContext", "StepFailed", "StepTimeout", "StoreError",
+    "Suspend", "TextDelta", "ToolFinished", "ToolStarted", "TraceError", "TypedBlock", "Update", "WaitClosed",
     "WaitOpened", "WeftError", "agent", "approve", "attempt", "block", "call", "callback", "context",
     "continue_as_new", "durable", "each", "email", "first", "form", "gather", "group", "http", "in_order",
     "info", "now", "open", "otherwise", "patched", "random", "shield", "signal", "sleep", "sql", "start",

@@ -35,7 +35,7 @@ from compiler.builder.blocks import (
     Variables,
     Webhook,
 )
-from compiler.builder.step import Block, Container, Edge, End, Graph, Parallel, Ref, Sequence, ref
+from compiler.builder.step import Block, Container, Edge, End, Graph, Parallel, Reference, Sequence, ref
 from compiler.builder.workflow import Workflow
 
 __all__ = [
@@ -60,7 +60,7 @@ __all__ = [
     "Loop",
     "Note",
     "Parallel",
-    "Ref",
+    "Reference",
     "Response",
     "Router",
     "RunWorkflow",

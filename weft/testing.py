@@ -12,7 +12,7 @@ from executor.open.testing.engines import ManualClock, engine, settled
 from executor.open.testing.outside import Effect, Outside
 from executor.open.testing.play import CANCEL, Ran, Stuck, finish, run_block
 from executor.open.testing.replay import replay, replays
-from executor.open.testing.scripted import Scripted, failure, scripted
+from executor.open.testing.scripted import ScriptedBlock, failure, scripted
 from executor.open.testing.scripted_http import HttpAnswer, HttpRequest, ScriptedHttp
 from executor.service.replay.checking import Checked
 from server.scripted_model import ScriptedModel
@@ -28,7 +28,7 @@ __all__ = [
     "Outside",
     "Problem",
     "Ran",
-    "Scripted",
+    "ScriptedBlock",
     "ScriptedHttp",
     "ScriptedModel",
     "Stuck",

@@ -13,11 +13,11 @@ from typing import Any, ClassVar, Literal, TypeAlias, Unpack
 from msgspec import UNSET, UnsetType
 
 from compiler.builder.errors import BuildError
-from compiler.builder.step import Block, Container, Options, Ref, Step, as_step
+from compiler.builder.step import Block, Container, Options, Reference, Step, as_step
 from compiler.builder.tools import IsTool, called, entries
 
-Text: TypeAlias = str | Ref
-Number: TypeAlias = float | str | Ref
+Text: TypeAlias = str | Reference
+Number: TypeAlias = float | str | Reference
 Then: TypeAlias = Step | Sequence[Step] | None
 
 

@@ -387,7 +387,7 @@ _PATH: Final = re.compile(rf"""\${_FIRST}(?:{_FIRST}|\[\d{{1,9}}\])*""")
 
 
 @dataclass(frozen=True, slots=True)
-class Ref:
+class Reference:
     """A workflow variable, or a part of one. As a param of its own it keeps the type of the value; inside a text,
     `f"Got {ref('$.hit.body')}"`, it is the reference `<workflow.hit.body>`."""
 
@@ -397,14 +397,14 @@ class Ref:
         return f"<workflow{self.path[1:]}>"
 
 
-def ref(path: str) -> Ref:
+def ref(path: str) -> Reference:
     """`path` is `$.name`, `$.name.field[0]` or `$["odd name"]`. Raises BuildError."""
     if not isinstance(path, str) or _PATH.fullmatch(path) is None:
         raise BuildError(
             f"ref({path!r}): this is not a path.",
             'Write "$.name" or "$.name.field[0]"; the output of a block is read by a text: "<block.field>".',
         )
-    return Ref(path)
+    return Reference(path)
 
 
 def plain(value: Any, where: str) -> Any:
@@ -422,7 +422,7 @@ def _plain(value: Any, where: str, pointer: str, depth: int) -> Any:
             if math.isfinite(value):
                 return value
             raise BuildError(f"{where}{pointer} is {value}, which JSON does not have.")
-        case Ref():
+        case Reference():
             return {"$ref": value.path}
         case Mapping():
             return {

@@ -11,7 +11,7 @@ from typing import Any, Final
 from compiler.lint.body import Body, Found
 from compiler.lint.modules import Function, Module, Package, decorated
 from compiler.lint.rules import HINTS, SourceFinding
-from compiler.tracing.durable import BODY, Durable
+from compiler.tracing.durable import BODY, DurableFunction
 
 DEPTH: Final = 3  # of calls
 FINDINGS_MAX: Final = 100  # of a file
@@ -31,7 +31,7 @@ def lint(files: Mapping[Path, Collection[str]]) -> list[SourceFinding]:
     return sorted(found.values(), key=lambda one: (one.file, one.line))[:FINDINGS_MAX]
 
 
-def files_of(durables: Iterable[Durable[Any, Any]]) -> dict[Path, set[str]]:
+def files_of(durables: Iterable[DurableFunction[Any, Any]]) -> dict[Path, set[str]]:
     """Return the files of these functions, each with their names in it."""
     found: dict[Path, set[str]] = {}
     for one in durables:

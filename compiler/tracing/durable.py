@@ -42,7 +42,7 @@ UNDO: Final = "undo"  # what the function does when its run is cancelled
 TYPE: Final = "durable"
 
 
-class Durable(FunctionWorkflow[P, Coroutine[Any, Any, R]]):
+class DurableFunction(FunctionWorkflow[P, Coroutine[Any, Any, R]]):
     """A durable function. `name`: of its workflow; `called`: that of its function in documents; `aliases`: those that
     this was before. Called in another durable function, or in a workflow function, it is a child run."""
 
@@ -134,7 +134,7 @@ class Durable(FunctionWorkflow[P, Coroutine[Any, Any, R]]):
 
 
 @overload
-def durable(function: Callable[P, Coroutine[Any, Any, R]], /) -> Durable[P, R]: ...
+def durable(function: Callable[P, Coroutine[Any, Any, R]], /) -> DurableFunction[P, R]: ...
 
 
 @overload
@@ -146,7 +146,7 @@ def durable(
     state: Any = None,
     aliases: Iterable[str] = (),
     settings: Mapping[str, Any] | None = None,
-) -> Callable[[Callable[P, Coroutine[Any, Any, R]]], Durable[P, R]]: ...
+) -> Callable[[Callable[P, Coroutine[Any, Any, R]]], DurableFunction[P, R]]: ...
 
 
 def durable(
@@ -176,23 +176,23 @@ def durable(
     Raises TraceError: a parameter has no JSON form, or the function is not an `async def` of a module.
     """
 
-    def made(function: Callable[..., Any]) -> Durable[Any, Any]:
+    def made(function: Callable[..., Any]) -> DurableFunction[Any, Any]:
         called = name or function.__name__.replace("_", "-")
         if len(called) > NAME_LENGTH_MAX:
             raise TraceError(f"a durable function cannot have the name {called[:80]!r}.")
         times = {"timeout_s": timeout, "cleanup_timeout_s": undo}
         given = {setting: pause_of(time, {}) for setting, time in times.items() if time is not None}
-        return Durable(function, called, {**(settings or {}), **given}, state, aliases)
+        return DurableFunction(function, called, {**(settings or {}), **given}, state, aliases)
 
     return made(function) if function is not None else made
 
 
-def durables_of(values: Iterable[Any]) -> dict[str, Durable[Any, Any]]:
+def durables_of(values: Iterable[Any]) -> dict[str, DurableFunction[Any, Any]]:
     """Return the durable functions among these, and those that workflows among these call, also in others, by the names
     of documents. Raises ValueError, TraceError."""
     workflows = [value for value in values if is_composed(value)]
-    found: dict[str, Durable[Any, Any]] = {}
+    found: dict[str, DurableFunction[Any, Any]] = {}
     for one in (*workflows, *called_by(workflows).values()):
-        if isinstance(one, Durable) and found.setdefault(one.called, one) is not one:
+        if isinstance(one, DurableFunction) and found.setdefault(one.called, one) is not one:
             raise ValueError(f"two durable functions have the name {one.called!r}: rename one of them")
     return found

@@ -12,7 +12,7 @@ async def mail(to: str, text: str) -> None:
 async def signup(name: str) -> str:
     await mail(name, "please confirm")
     match await weft.first(weft.signal("confirmed", name, type=str), weft.sleep(days=3)):
-        case weft.First(0, address):
+        case weft.FirstCompleted(0, address):
             await mail(name, f"welcome, {address}")
             return "confirmed"
         case _:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from executor.blocks.http.client import GuardedClient
     from executor.blocks.sandbox.sandbox import Sandbox
     from executor.blocks.types.registry import Registry
-    from executor.kernel.handler.base import Context
+    from executor.kernel.handler.base import StepContext
 
 
 class MailSettings(Struct):
@@ -137,12 +137,14 @@ class Services:
         self.sandbox.close()
 
 
-def services_of(ctx: Context) -> Services:
+def services_of(ctx: StepContext) -> Services:
     """The services of an attempt, with what only blocks of weft use."""
     return cast("Services", ctx.services)
 
 
-async def call_elsewhere(ctx: Context, place: str, function: str, arguments: bytes, context: str | None = None) -> Any:
+async def call_elsewhere(
+    ctx: StepContext, place: str, function: str, arguments: bytes, context: str | None = None
+) -> Any:
     """Call the function at `place` with `arguments`, a JSON object, and return its result. `function`: its name in
     messages. `context`: its parameter for the attempt. Raises the function's BlockError or Fenced, and Lost."""
     call = Call(

@@ -18,7 +18,7 @@ from server.cli.reading import load_flow
 from server.cli.render import plain, short
 
 if TYPE_CHECKING:
-    from compiler.tracing.durable import Durable
+    from compiler.tracing.durable import DurableFunction
     from executor.service.replay.entering import Entered, Replay
     from executor.service.replay.journals import Journal
 
@@ -122,7 +122,7 @@ def test_{name}_does_what_it_did_in_run_{run}() -> None:
 '''
 
 
-def _read(url: str, run_id: str, file: str | None) -> tuple[Journal, Durable[..., Any]]:
+def _read(url: str, run_id: str, file: str | None) -> tuple[Journal, DurableFunction[..., Any]]:
     """Return the journal of the run, and the function. Raises Refused."""
     from server.dev.journals import journal_of
 
@@ -137,7 +137,7 @@ def _read(url: str, run_id: str, file: str | None) -> tuple[Journal, Durable[...
     return journal, _function(called, file)
 
 
-def _function(called: str, file: str | None) -> Durable[..., Any]:
+def _function(called: str, file: str | None) -> DurableFunction[..., Any]:
     """Raises Refused."""
     from compiler.tracing.durable import durables_of
     from executor.blocks.types.durable import by_all_names
@@ -156,7 +156,7 @@ def _function(called: str, file: str | None) -> Durable[..., Any]:
 
 
 async def _entered(
-    durable: Durable[..., Any], journal: Journal, to: int | None, stop: Callable[[Replay], object]
+    durable: DurableFunction[..., Any], journal: Journal, to: int | None, stop: Callable[[Replay], object]
 ) -> Entered:
     from executor.errors import WeftError
     from executor.service.replay.entering import enter

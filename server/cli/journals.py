@@ -16,7 +16,7 @@ from server.cli.reading import load_flow
 from server.cli.render import plain
 
 if TYPE_CHECKING:
-    from compiler.tracing.durable import Durable
+    from compiler.tracing.durable import DurableFunction
     from executor.service.replay.checking import Checked
     from executor.service.replay.journals import Journal
     from server.client import AsyncClient
@@ -137,7 +137,7 @@ def _read(url: str, workflow: str, last: int, only_open: bool) -> list[Journal]:
     return call(url, ask)
 
 
-async def _all(durables: dict[str, Durable[..., object]], found: list[Journal]) -> list[Checked]:
+async def _all(durables: dict[str, DurableFunction[..., object]], found: list[Journal]) -> list[Checked]:
     from server.dev.fit import checked
 
     return [await checked(durables.get(one.workflow), one) for one in found]

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from compiler.tracing.durable import Durable, durables_of
+from compiler.tracing.durable import DurableFunction, durables_of
 from executor.blocks.types.python import load_module
 from executor.errors import WeftError
 from executor.open.testing.elsewhere import move_dates, move_time
@@ -31,12 +31,12 @@ def main() -> int:
     return 0
 
 
-async def _all(durables: dict[str, Durable[..., object]], journals: Sequence[Journal]) -> list[Fit]:
+async def _all(durables: dict[str, DurableFunction[..., object]], journals: Sequence[Journal]) -> list[Fit]:
     found = [(one, await checked(durables.get(one.workflow), one)) for one in journals]
     return [Fit(one.run, one.workflow, it.parts) for one, it in found]
 
 
-async def checked(durable: Durable[..., object] | None, journal: Journal) -> Checked:
+async def checked(durable: DurableFunction[..., object] | None, journal: Journal) -> Checked:
     """Check a journal whose function may be missing, or that may be of something else."""
     if durable is None:
         return Checked(journal.run, journal.status, "its function is not in the file any more")

@@ -54,7 +54,7 @@ async def order(order: str, amount: float = 42.5, parts: int = 3) -> str:
             weft.signal("courier", type=str),
             weft.sleep(days=3),
         ):
-            case weft.First(0, courier):
+            case weft.FirstCompleted(0, courier):
                 sent = f"{len(boxes)} boxes sent with {courier}"
             case _:
                 await refund(paid)

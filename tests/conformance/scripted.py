@@ -18,7 +18,7 @@ from compiler.plan import Effect
 from executor.blocks.sandbox.sandbox import Sandbox
 from executor.blocks.types.registry import Registry
 from executor.errors import BlockError
-from executor.kernel.handler.base import Block, Context, Done, Outcome
+from executor.kernel.handler.base import Block, Done, Outcome, StepContext
 from executor.kernel.store.topics.inbox import InboxRow
 
 PATIENCE_S = 60.0  # of real time, for what takes milliseconds
@@ -38,7 +38,7 @@ class Script:
         self._sleeping: dict[str, int] = {}  # node key -> when it ends
         self._cancelling: dict[asyncio.Task[Any], asyncio.Event] = {}  # attempt -> it may end
 
-    async def play(self, ctx: Context) -> Outcome:
+    async def play(self, ctx: StepContext) -> Outcome:
         await asyncio.sleep(0)
         self.calls[ctx.block] += 1
         handler = self.handlers.get(ctx.block, {"kind": "id"})
@@ -46,7 +46,7 @@ class Script:
             handler = handler.get("else", {"kind": "id"})
         return await self._act(handler, ctx)
 
-    async def _act(self, handler: dict[str, Any], ctx: Context) -> Outcome:
+    async def _act(self, handler: dict[str, Any], ctx: StepContext) -> Outcome:
         match handler["kind"]:
             case "id":
                 return Done({"result": ctx.block})
@@ -72,7 +72,7 @@ class Script:
             case other:
                 raise AssertionError(f"the case has a handler of unknown kind {other!r}")
 
-    async def _cancel(self, ctx: Context) -> None:
+    async def _cancel(self, ctx: StepContext) -> None:
         """The block ends while the run reads of the cancel: see `read_inbox`."""
         task = asyncio.current_task()
         assert self.cancel is not None and task is not None
@@ -95,7 +95,7 @@ class Script:
             await asyncio.wait(cancelling)
         return rows
 
-    async def _sleep(self, ms: int, ctx: Context) -> None:
+    async def _sleep(self, ms: int, ctx: StepContext) -> None:
         """The shortest first. What the others did is in the journal by then, and so is what started because of it."""
         assert self.under_way is not None
         due_ms = self._sleeping[ctx.key] = self._now_ms + ms
@@ -147,7 +147,7 @@ class ScriptedBlock:
         else:  # cases leave out, or empty, what their script does not read
             self.spec = structs.replace(real.spec, params=_without(real.spec.params, "required", "pattern"), check=None)
 
-    async def run(self, ctx: Context) -> Outcome:
+    async def run(self, ctx: StepContext) -> Outcome:
         if self._real is None or ctx.block in self._script.handlers:
             return await self._script.play(ctx)
         return await self._real.run(ctx)

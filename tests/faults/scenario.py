@@ -24,7 +24,7 @@ from executor.blocks.services import Services
 from executor.blocks.types.python import Python
 from executor.blocks.types.registry import Registry
 from executor.errors import AlreadyAnswered, Conflict, NotFound, StoreError
-from executor.kernel.handler.base import Context
+from executor.kernel.handler.base import StepContext
 from executor.kernel.store.topics.store import Store
 from executor.open.engine import Engine
 from executor.service.triggers.declared import ScheduleSpec, WebhookSpec
@@ -185,7 +185,7 @@ async def play(store: Store, acks: Acks) -> None:
             await engine.close(grace_s=1)
 
 
-async def _steps(acks: Acks, ctx: Context) -> int:
+async def _steps(acks: Acks, ctx: StepContext) -> int:
     """Stands for long work: each attempt continues where the last one stopped."""
     for done in range((ctx.last_checkpoint or 0) + 1, STEPS + 1):
         await ctx.checkpoint(done)
@@ -193,7 +193,7 @@ async def _steps(acks: Acks, ctx: Context) -> int:
     return STEPS
 
 
-async def _tell(acks: Acks, ctx: Context, what: str) -> None:
+async def _tell(acks: Acks, ctx: StepContext, what: str) -> None:
     """An effect: what it says is on disk."""
     acks.write("effect", [ctx.run_id, what])
 

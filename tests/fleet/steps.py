@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 
-from executor.kernel.handler.base import Context
+from executor.kernel.handler.base import StepContext
 
 
-def step(file: str, n: int, ctx: Context) -> dict[str, int]:
+def step(file: str, n: int, ctx: StepContext) -> dict[str, int]:
     note = os.open(file, os.O_CREAT | os.O_WRONLY | os.O_APPEND, 0o600)
     try:
         os.write(note, f"{ctx.idempotency_key}\n".encode())

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from executor.blocks.types.agent.block import AgentBlock
 from executor.blocks.types.python import Python
-from executor.kernel.handler.base import Context
+from executor.kernel.handler.base import StepContext
 
 Document = dict[str, Any]
 Draw = Any
@@ -40,7 +40,7 @@ def twice(x: Any = None) -> list[Any]:
     return [x, x]
 
 
-async def refuse(ctx: Context, x: Any = None) -> None:
+async def refuse(ctx: StepContext, x: Any = None) -> None:
     raise ValueError(f"{ctx.key}: not {x!r}")
 
 

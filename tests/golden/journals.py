@@ -14,7 +14,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from compiler.tracing.durable import Durable
+from compiler.tracing.durable import DurableFunction
 from executor.errors import Refused
 from executor.open.engine import Engine
 from executor.open.testing.engines import engine
@@ -37,7 +37,7 @@ from tests.golden.programs import (
 HERE = Path(__file__).parent
 SAGA = {"order": "7", "amount": 3}
 # Each program, its input, and its answers; without answers the run is left where it waits.
-RUNS: tuple[tuple[Durable[..., Any], dict[str, Any], dict[str, Any] | None], ...] = (
+RUNS: tuple[tuple[DurableFunction[..., Any], dict[str, Any], dict[str, Any] | None], ...] = (
     (golden_saga, SAGA, None),
     (golden_saga, SAGA, {"Ship it?": "approve"}),
     (golden_saga, {**SAGA, "parts": 3}, {"Ship it?": "reject"}),
@@ -73,7 +73,7 @@ async def record() -> list[Journal]:
 
 
 async def _one(
-    opened: Engine, program: Durable[..., Any], input: dict[str, Any], answers: dict[str, Any] | None
+    opened: Engine, program: DurableFunction[..., Any], input: dict[str, Any], answers: dict[str, Any] | None
 ) -> Journal:
     run = (await opened.submit(program, input=input)).run
     if answers is None:

@@ -60,7 +60,7 @@ async def golden_first(name: str) -> list[str]:
     """The first of a signal and a timer, a time limit, and values that are the same in each entry."""
     seen = [name]
     match await weft.first(weft.signal("confirmed", type=str), weft.sleep(days=1)):
-        case weft.First(0, mail):
+        case weft.FirstCompleted(0, mail):
             seen.append(str(mail))
         case _:
             seen.append("late")
@@ -159,9 +159,9 @@ async def golden_cart() -> int:
     while True:
         weft.state(items)
         match await weft.first(golden_add.next(), weft.sleep(days=30)):
-            case weft.First(value=weft.Ask() as asked) if not asked.value:
+            case weft.FirstCompleted(value=weft.Ask() as asked) if not asked.value:
                 await asked.refuse("an item has a name")
-            case weft.First(value=weft.Ask() as asked):
+            case weft.FirstCompleted(value=weft.Ask() as asked):
                 items[asked.value] = items.get(asked.value, 0) + 1
                 await asked.answer(items[asked.value])
             case _:

@@ -58,12 +58,12 @@ def soon(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
         sys.modules.pop(name, None)
 
 
-def flow(folder: Path, code: str, module: str = "flow") -> weft.Durable[..., Any]:
+def flow(folder: Path, code: str, module: str = "flow") -> weft.DurableFunction[..., Any]:
     """Return the function `order` of a file with this code."""
     (folder / f"{module}.py").write_text(code)
     sys.modules.pop(module, None)
     invalidate_caches()
-    made: weft.Durable[..., Any] = import_module(module).order
+    made: weft.DurableFunction[..., Any] = import_module(module).order
     assert made.code, "it is read from the file, which the next call changes"
     return made
 

@@ -37,12 +37,12 @@ async def basket() -> int:
     while True:
         weft.state(items)
         match await weft.first(add.next(), close.next()):
-            case weft.First(0, asked) if not asked.value:
+            case weft.FirstCompleted(0, asked) if not asked.value:
                 await asked.refuse("an item has a name")
-            case weft.First(0, asked):
+            case weft.FirstCompleted(0, asked):
                 items.append(await pack(str(asked.value)))
                 await asked.answer(len(items))
-            case weft.First(_, asked):
+            case weft.FirstCompleted(_, asked):
                 await asked.answer(len(items))
                 return len(items)
 

@@ -109,7 +109,9 @@ async def closing() -> str:
     ],
     ids=["saga", "branches", "children"],
 )
-async def test_killed_at_every_commit(flow: weft.Durable[..., Any], input: Any, answers: Mapping[str, Any]) -> None:
+async def test_killed_at_every_commit(
+    flow: weft.DurableFunction[..., Any], input: Any, answers: Mapping[str, Any]
+) -> None:
     outside.clear()
     report = await crash_everywhere(flow, input, answers=answers, outside=outside)
     assert (report.status, report.error) == ("cancelled", None)

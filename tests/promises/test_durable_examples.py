@@ -45,7 +45,7 @@ MODEL = testing.ScriptedModel(
 class Case(Struct):
     """A program with its input and answers, and its end without a crash. `commits`: at least so many."""
 
-    flow: weft.Durable[..., Any]
+    flow: weft.DurableFunction[..., Any]
     input: Mapping[str, Any] = {}
     answers: Mapping[str, Any] = {}
     output: Any = None

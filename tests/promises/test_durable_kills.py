@@ -41,7 +41,7 @@ pytestmark = pytest.mark.proof
 )
 @pytest.mark.timeout(300)
 async def test_killed_at_every_commit(
-    flow: weft.Durable[..., Any], input: dict[str, Any], answers: dict[str, Any], output: Any
+    flow: weft.DurableFunction[..., Any], input: dict[str, Any], answers: dict[str, Any], output: Any
 ) -> None:
     outside.clear()
     report = await crash_everywhere(flow, input, answers=answers, outside=outside)

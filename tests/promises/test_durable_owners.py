@@ -36,7 +36,7 @@ pytestmark = [pytest.mark.proof, pytest.mark.timeout(900)]
     ids=["branches", "queue", "cancelled"],
 )
 async def test_killed_after_each_commit_on_postgresql(
-    flow: weft.Durable[..., Any], input: Any, answers: Mapping[str, Any], postgres_server: str, tmp_path: Path
+    flow: weft.DurableFunction[..., Any], input: Any, answers: Mapping[str, Any], postgres_server: str, tmp_path: Path
 ) -> None:
     commits, _ = await crash_after_each_commit(flow, input, answers, outside, postgres_server, tmp_path)
     assert commits > 7
@@ -54,7 +54,11 @@ LOST = {f"Step {n} of {block} was lost": truth for n in range(1, 9) for block in
     ids=["ends", "cancelled"],
 )
 async def test_a_second_owner_takes_the_run_over_after_each_commit_of_the_first(
-    flow: weft.Durable[..., Any], input: Any, answers: Mapping[str, Any], effect: Counter[str], postgres_server: str
+    flow: weft.DurableFunction[..., Any],
+    input: Any,
+    answers: Mapping[str, Any],
+    effect: Counter[str],
+    postgres_server: str,
 ) -> None:
     for commit in range(1, COMMITS_MAX):
         outside.clear()
@@ -66,7 +70,7 @@ async def test_a_second_owner_takes_the_run_over_after_each_commit_of_the_first(
 
 
 async def _taken_over(
-    flow: weft.Durable[..., Any], input: Any, answers: Mapping[str, Any], commit: int, server: str
+    flow: weft.DurableFunction[..., Any], input: Any, answers: Mapping[str, Any], commit: int, server: str
 ) -> bool:
     """Play a run that a second engine takes over after this commit of the first. Returns False if it did not."""
     loop, passed, count = asyncio.get_running_loop(), asyncio.Event(), 0

@@ -13,17 +13,17 @@ from typing import Any
 import pytest
 
 from executor.blocks.types.python import Python
-from executor.kernel.handler.base import Context, Suspend
+from executor.kernel.handler.base import StepContext, Suspend
 from executor.open.engine import Engine
 from tests.support.documents import chain
 from tests.support.runs import engine_on, settled, token_of
 
 Json = dict[str, Any]
-Handler = Callable[[Context], Any]
+Handler = Callable[[StepContext], Any]
 BRANCHES = ("A", "B", "C")
 
 
-async def step(ctx: Context, name: str, output: Any = None, pause_s: float = 0.0, input: Any = None) -> Any:
+async def step(ctx: StepContext, name: str, output: Any = None, pause_s: float = 0.0, input: Any = None) -> Any:
     async def work() -> Any:
         await asyncio.sleep(pause_s)
         return output
@@ -31,13 +31,13 @@ async def step(ctx: Context, name: str, output: Any = None, pause_s: float = 0.0
     return await ctx.step("tool", name, input, work, effect="read")
 
 
-async def pair(ctx: Context, branch: str) -> list[Any]:
+async def pair(ctx: StepContext, branch: str) -> list[Any]:
     """Two steps, one after the other, with the name and input that all branches use."""
     first = await step(ctx, "first", branch, random.random() / 100)
     return [first, await step(ctx, "second", branch, random.random() / 100)]
 
 
-async def asked(ctx: Context) -> None:
+async def asked(ctx: StepContext) -> None:
     await ctx.wait(Suspend("approval", {"title": "continue?"}, None, ("yes",)))
 
 
@@ -54,20 +54,20 @@ async def ended(engine: Engine, *, answer: bool = True) -> Any:
 # --- refused
 
 
-async def two_steps_in_each_branch(ctx: Context) -> Any:
+async def two_steps_in_each_branch(ctx: StepContext) -> Any:
     found = await asyncio.gather(*(pair(ctx, branch) for branch in BRANCHES))
     await asked(ctx)
     return found
 
 
-async def two_steps_in_each_task(ctx: Context) -> Any:
+async def two_steps_in_each_task(ctx: StepContext) -> Any:
     async with asyncio.TaskGroup() as tasks:
         made = [tasks.create_task(pair(ctx, branch)) for branch in BRANCHES]
     await asked(ctx)
     return [task.result() for task in made]
 
 
-async def a_step_as_each_branch_is_over(ctx: Context) -> Any:
+async def a_step_as_each_branch_is_over(ctx: StepContext) -> Any:
     goes = asyncio.Event()
 
     async def branch(name: str) -> Any:
@@ -88,14 +88,14 @@ async def a_step_as_each_branch_is_over(ctx: Context) -> Any:
     return found
 
 
-async def a_step_beside_a_branch(ctx: Context) -> Any:
+async def a_step_beside_a_branch(ctx: StepContext) -> Any:
     task = asyncio.create_task(pair(ctx, "A"))
     found = await pair(ctx, "B")
     await asked(ctx)
     return [await task, found]
 
 
-async def a_worker_pool(ctx: Context) -> Any:
+async def a_worker_pool(ctx: StepContext) -> Any:
     queue, found = list(range(6)), []
 
     async def worker() -> None:
@@ -108,7 +108,7 @@ async def a_worker_pool(ctx: Context) -> Any:
     return found
 
 
-async def waits_and_then_steps(ctx: Context) -> Any:
+async def waits_and_then_steps(ctx: StepContext) -> Any:
     async def branch(name: str) -> Any:
         await asked(ctx)
         return await step(ctx, "second", name)
@@ -116,7 +116,7 @@ async def waits_and_then_steps(ctx: Context) -> Any:
     return await asyncio.gather(*(branch(name) for name in BRANCHES))
 
 
-def threads_beside_each_other(ctx: Context) -> Any:
+def threads_beside_each_other(ctx: StepContext) -> Any:
     meet = threading.Barrier(2, timeout=30)
 
     def one(branch: str) -> Any:
@@ -127,7 +127,7 @@ def threads_beside_each_other(ctx: Context) -> Any:
         return list(pool.map(one, "AB"))
 
 
-def threads_one_after_another(ctx: Context) -> Any:
+def threads_one_after_another(ctx: StepContext) -> Any:
     """Each call alone, but whose is next is not known."""
     turn = [threading.Event() for _ in range(4)]
     turn[0].set()
@@ -175,11 +175,11 @@ async def test_numbers_that_could_be_exchanged_are_refused(tmp_path: Path, handl
 # --- allowed, and the same in each entry
 
 
-async def one_step_a_branch(ctx: Context) -> Any:
+async def one_step_a_branch(ctx: StepContext) -> Any:
     return await asyncio.gather(*(step(ctx, "first", branch, random.random() / 100) for branch in BRANCHES))
 
 
-async def calls_made_before_any_is_awaited(ctx: Context) -> Any:
+async def calls_made_before_any_is_awaited(ctx: StepContext) -> Any:
     async def work(branch: str) -> str:
         await asyncio.sleep(random.random() / 100)
         return branch
@@ -190,7 +190,7 @@ async def calls_made_before_any_is_awaited(ctx: Context) -> Any:
     return await asyncio.gather(*calls)
 
 
-async def branches_one_after_another(ctx: Context) -> Any:
+async def branches_one_after_another(ctx: StepContext) -> Any:
     one_at_a_time = asyncio.Semaphore(1)
 
     async def branch(name: str) -> Any:
@@ -200,11 +200,11 @@ async def branches_one_after_another(ctx: Context) -> Any:
     return await asyncio.gather(*(branch(name) for name in BRANCHES))
 
 
-async def rounds(ctx: Context) -> Any:
+async def rounds(ctx: StepContext) -> Any:
     return [await one_step_a_branch(ctx) for _ in range(3)]
 
 
-async def a_limit_of_time_within_one(ctx: Context) -> Any:
+async def a_limit_of_time_within_one(ctx: StepContext) -> Any:
     async def inner() -> Any:
         return [await asyncio.wait_for(pair(ctx, "A"), 60), await step(ctx, "third", "B")]
 
@@ -214,7 +214,7 @@ async def a_limit_of_time_within_one(ctx: Context) -> Any:
     return [await asyncio.wait_for(outer(), 60), await pair(ctx, "E")]
 
 
-async def branches_in_a_branch(ctx: Context) -> Any:
+async def branches_in_a_branch(ctx: StepContext) -> Any:
     async def whole() -> Any:
         return [await step(ctx, "before", "C"), await one_step_a_branch(ctx), await pair(ctx, "A")]
 
@@ -235,7 +235,7 @@ ALLOWED = [
 async def test_what_has_one_order_is_the_same_in_each_entry(tmp_path: Path, handler: Handler) -> None:
     entries: list[Any] = []
 
-    async def works(ctx: Context) -> Any:
+    async def works(ctx: StepContext) -> Any:
         entries.append(await handler(ctx))
         await asked(ctx)
         return entries[-1]
@@ -248,7 +248,7 @@ async def test_what_has_one_order_is_the_same_in_each_entry(tmp_path: Path, hand
             assert len(entries) == 2 and entries[0] == entries[1]
 
 
-def threads_that_are_joined(ctx: Context) -> Any:
+def threads_that_are_joined(ctx: StepContext) -> Any:
     def one(branch: str) -> Any:
         return ctx.step_from_thread("tool", "first", None, lambda: branch, effect="read")
 

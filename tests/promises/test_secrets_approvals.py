@@ -11,7 +11,7 @@ import pytest
 
 from compiler.catalog import BlockSpec
 from executor.errors import Conflict
-from executor.kernel.handler.base import Context, Done, Suspend
+from executor.kernel.handler.base import Done, StepContext, Suspend
 from executor.kernel.run.answers import Answerer
 from executor.open.engine import Engine
 from executor.service.views import RunView
@@ -203,7 +203,7 @@ class Caller:
 
     spec = BlockSpec("caller", "Caller", "", "action", params={"type": "object"}, effect="write")
 
-    async def run(self, ctx: Context) -> Done:
+    async def run(self, ctx: StepContext) -> Done:
         to = ctx.params["to"]
         asked = Suspend("approval", request={"title": f"Send to {to}?"}, actions=("approve", "reject"))
         await ctx.wait(asked, name="approve send")

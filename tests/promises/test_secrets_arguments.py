@@ -14,7 +14,7 @@ from executor.blocks.connectors import template
 from executor.blocks.sandbox.sandbox import Sandbox
 from executor.blocks.types.agent.calls import filled, is_asked, params_of
 from executor.blocks.types.agent.tools import read_tools
-from executor.kernel.handler.base import Context
+from executor.kernel.handler.base import StepContext
 from executor.kernel.values.payload import Bound
 
 OUT = 'x","amount":9999,"z":"'
@@ -103,5 +103,5 @@ async def test_a_condition_that_compares_what_cannot_be_compared_asks(
     sandbox: Sandbox, source: str, schema: dict[str, Any], arguments: dict[str, Any], asks: bool
 ) -> None:
     context = SimpleNamespace(evaluate=partial(sandbox.evaluate, now_ms=0, seed="x"))
-    asked = await is_asked(cast(Context, context), Bound(source, {"limit": None}), schema, arguments)
+    asked = await is_asked(cast(StepContext, context), Bound(source, {"limit": None}), schema, arguments)
     assert asked == asks

@@ -263,7 +263,7 @@ async def test_a_block_of_another_package_that_uses_the_client(tmp_path: Path) -
 
     @weft.block(type="fetch_price", effect="read", attempts=1)
     async def fetch_price(
-        ctx: weft.Context, url: str, key: Annotated[str, weft.Param(secret=True)], header: str, coded: bool
+        ctx: weft.StepContext, url: str, key: Annotated[str, weft.Param(secret=True)], header: str, coded: bool
     ) -> int:
         sent = b64encode(key.encode()).decode() if coded else key
         return (await ctx.http.get(url, headers={header: sent})).status

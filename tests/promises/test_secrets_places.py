@@ -16,7 +16,7 @@ import pytest
 
 from executor.blocks.types.http import block as http_block
 from executor.blocks.vault.connection import Connection
-from executor.kernel.handler.base import Context, Done
+from executor.kernel.handler.base import Done, StepContext
 from executor.open.embed import open_engine
 from executor.open.engine import Engine
 from tests.support.documents import chain
@@ -147,7 +147,7 @@ async def test_a_block_of_weft_holds_handles_and_the_request_has_the_value(
     held: list[Any] = []
     run_http = http_block.run
 
-    async def looks(ctx: Context) -> Done:
+    async def looks(ctx: StepContext) -> Done:
         held.append(pickle.loads(pickle.dumps(ctx.params)))
         return await run_http(ctx)
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from compiler.catalog import BlockSpec
 from executor.errors import BlockError
-from executor.kernel.handler.base import Context, Done
+from executor.kernel.handler.base import Done, StepContext
 from tests.support.documents import Json
 from tests.support.until import until
 
@@ -31,7 +31,7 @@ class Probe:
         self.seen: list[dict[str, Any]] = []
         self.outputs: list[Any] = []
 
-    async def run(self, ctx: Context) -> Done:
+    async def run(self, ctx: StepContext) -> Done:
         self.seen.append(ctx.params)
         if not self.outputs:
             return Done(ctx.params.get("value"))
@@ -50,7 +50,7 @@ class Hold:
         self.free = asyncio.Event()
         self.started: list[tuple[str, str]] = []
 
-    async def run(self, ctx: Context) -> Done:
+    async def run(self, ctx: StepContext) -> Done:
         self.started.append((ctx.run_id, ctx.key))
         await self.free.wait()
         return Done("held")
@@ -61,7 +61,7 @@ class Speak:
 
     spec = BlockSpec("speak", "Speak", "", "action")
 
-    async def run(self, ctx: Context) -> Done:
+    async def run(self, ctx: StepContext) -> Done:
         for number, piece in enumerate(ctx.params["pieces"]):
             if number:
                 await asyncio.sleep(0)
@@ -89,7 +89,7 @@ class Step:
         self.failing: set[str] = set()  # keys
         self.holding: dict[str, asyncio.Event] = {}  # blocks
 
-    async def run(self, ctx: Context) -> Done:
+    async def run(self, ctx: StepContext) -> Done:
         self.ran[ctx.key] += 1
         if ctx.block in self.holding:
             await self.holding[ctx.block].wait()

@@ -115,7 +115,7 @@ async def signup(name: str) -> str:
     """Wait three days for the address to be confirmed."""
     await do(f"welcome {name}")
     match await weft.first(weft.signal("confirmed", type=str), weft.sleep(days=3)):
-        case weft.First(0, address):
+        case weft.FirstCompleted(0, address):
             return await do(f"hello {address}")
         case _:
             return await do(f"goodbye {name}")

@@ -33,7 +33,7 @@ class Killed:
             self.fault(name)
 
     @asynccontextmanager
-    async def engine(self, flow: weft.Durable[..., Any]) -> AsyncIterator[Engine]:
+    async def engine(self, flow: weft.DurableFunction[..., Any]) -> AsyncIterator[Engine]:
         if self.database.startswith("postgres"):
             from executor.kernel.store.postgres.store import PostgresStore
 

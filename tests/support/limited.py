@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from compiler.catalog import BlockSpec
-from executor.kernel.handler.base import Context, Done
+from executor.kernel.handler.base import Done, StepContext
 from executor.kernel.store.sqlite.store import SQLiteStore
 from executor.kernel.store.topics.store import Store
 from tests.support.documents import document
@@ -48,7 +48,7 @@ class Call:
         self._folder = folder
         self._at_most = at_most
 
-    async def run(self, ctx: Context) -> Done:
+    async def run(self, ctx: StepContext) -> Done:
         with self._place():
             with (self._folder / "begun").open("a") as begun:
                 begun.write("+\n")

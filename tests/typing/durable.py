@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, assert_type
 
 import weft
-from weft import Answer, First
+from weft import Answer, FirstCompleted
 
 
 @weft.step
@@ -28,7 +28,7 @@ async def typed(order: str) -> str:
     assert_type(await other(order), bytes)
     assert_type(await weft.gather(charge(order), other(order)), tuple[int, bytes])
     assert_type(await weft.gather([1, 2], one, at_most=3), list[str])
-    assert_type(await weft.first(charge(order), weft.signal("paid", type=str)), First[int | str])
+    assert_type(await weft.first(charge(order), weft.signal("paid", type=str)), FirstCompleted[int | str])
     assert_type(await weft.approve("Send?"), Answer[Any])
     assert_type(await weft.form("How many?", type=int), int)
     await charge(7)  # type: ignore[arg-type]  # a wrong argument is an error

@@ -36,18 +36,18 @@ def price(item: Item, factor: float = 1) -> float:
 
 
 @weft.step
-def pay(ctx: weft.Context, trip: str, amount: float) -> str:
+def pay(ctx: weft.StepContext, trip: str, amount: float) -> str:
     return f"{ctx.idempotency_key} {trip} {amount}"
 
 
 @weft.step(retries=3)
-async def tell(ctx: weft.Context, text: str) -> bool:
+async def tell(ctx: weft.StepContext, text: str) -> bool:
     return bool(ctx.run_id and text)
 
 
 @weft.step
 def first_of_any(value: Any, other: int) -> str:
-    return f"{value} {other} {assert_type(weft.context(), weft.Context).key}"
+    return f"{value} {other} {assert_type(weft.context(), weft.StepContext).key}"
 
 
 @weft.step

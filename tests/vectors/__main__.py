@@ -15,7 +15,7 @@ import orjson
 
 from executor.blocks.types.python import Python
 from executor.errors import BlockError
-from executor.kernel.handler.base import Context, Stepped, Suspend
+from executor.kernel.handler.base import StepContext, Stepped, Suspend
 from executor.open.engine import Engine
 from server.http.response import encode_record
 from tests.support.blocks import Step
@@ -215,7 +215,7 @@ class Play:
 
         return await self.with_engine(play)
 
-    async def works(self, ctx: Context) -> Any:
+    async def works(self, ctx: StepContext) -> Any:
         """A step, one that fails, a question, one that cost something, and an error of its own at the second entry."""
 
         async def fails() -> None:

@@ -17,7 +17,7 @@ class Result:
 
 
 @weft.block(type="word_count", category="data", effect="none", sentence="Count the words of {text}")
-def word_count(text: str, ctx: weft.Context, shortest: Annotated[int, msgspec.Meta(ge=1)] = 1) -> Result:
+def word_count(text: str, ctx: weft.StepContext, shortest: Annotated[int, msgspec.Meta(ge=1)] = 1) -> Result:
     """Counts the words of a text.
 
     Args:

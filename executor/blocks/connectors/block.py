@@ -27,7 +27,7 @@ from executor.blocks.types import http
 from executor.blocks.types.connected import CONNECTION
 from executor.blocks.types.params import invalid, text
 from executor.errors import BlockError, Lost
-from executor.kernel.handler.base import Context, Done
+from executor.kernel.handler.base import Done, StepContext
 from executor.kernel.values.coerce import coerce
 from executor.kernel.values.payload import render
 
@@ -46,7 +46,7 @@ class ConnectorBlock:
         self.connector = connector
         self.spec = _spec(connector)
 
-    async def run(self, ctx: Context) -> Done:
+    async def run(self, ctx: StepContext) -> Done:
         """Output {"status", "result"}, and for an operation that reads pages {"more"}: `result` is then the list of all
         items. Raises BlockError: params_invalid; service_refused for an answer that reports failure; page_invalid; and
         those of the http block."""
@@ -76,7 +76,7 @@ class ConnectorBlock:
             following = after(operation.pages, following, answer, number)
         return Done({"status": answer["status"], "result": items[:ITEMS_MAX], "more": following is not None})
 
-    async def _done_before(self, ctx: Context, operation: Operation, sent: Mapping[str, str]) -> Done | None:
+    async def _done_before(self, ctx: StepContext, operation: Operation, sent: Mapping[str, str]) -> Done | None:
         """Return the result of an earlier attempt whose request was sent, which a checkpoint records. Raises Lost if
         its effect is not known."""
         last = ctx.last_checkpoint if isinstance(ctx.last_checkpoint, dict) else {}
@@ -88,7 +88,7 @@ class ConnectorBlock:
         return None
 
     async def _find_effect(
-        self, ctx: Context, operation: Operation, sent: Mapping[str, str], last: Mapping[str, Any]
+        self, ctx: StepContext, operation: Operation, sent: Mapping[str, str], last: Mapping[str, Any]
     ) -> Any | None:
         check = next((one for one in operation.check if all(ctx.params.get(name) for name in one.needs)), None)
         if check is None:
@@ -126,7 +126,7 @@ class ConnectorBlock:
                 return None
             await asyncio.sleep(left_s)
 
-    async def _ask(self, ctx: Context, request: dict[str, Any], number: int) -> dict[str, Any]:
+    async def _ask(self, ctx: StepContext, request: dict[str, Any], number: int) -> dict[str, Any]:
         """Return the answer of the http block. Each page has a key of its own: it is another request."""
         if number > 1 and request["method"] not in ("GET", "HEAD"):
             key = {"Idempotency-Key": f"{ctx.idempotency_key}-{number}"}
@@ -161,7 +161,7 @@ def _found_in(check: Check, answer: Any, sent: Mapping[str, str]) -> dict[str, A
     return None
 
 
-def _in_doubt(ctx: Context, connector: Connector, reason: str) -> Lost:
+def _in_doubt(ctx: StepContext, connector: Connector, reason: str) -> Lost:
     message = f"it is not clear whether {connector.title} has done it: {reason}"
     ctx.log(f"({message})")
     return Lost(message, ask=True)

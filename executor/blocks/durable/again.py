@@ -8,13 +8,13 @@ from typing import Any
 from compiler.plan import Retry
 from executor.errors import BlockError
 from executor.kernel.core.decide_attempts import delay_ms
-from executor.kernel.handler.base import Context
+from executor.kernel.handler.base import StepContext
 
 
 class Work:
     """Implements `executor.kernel.handler.durable.Work` for work of weft, tried `attempts` times."""
 
-    def __init__(self, ctx: Context, attempts: int, work: Callable[[int], Awaitable[Any]]) -> None:
+    def __init__(self, ctx: StepContext, attempts: int, work: Callable[[int], Awaitable[Any]]) -> None:
         self._ctx = ctx
         self._retry = Retry(max_attempts=attempts)
         self.run = work
@@ -23,7 +23,7 @@ class Work:
         return again_ms(self._ctx, self._retry, n, times, error)
 
 
-def again_ms(ctx: Context, retry: Retry, n: int, times: int, error: BaseException) -> int | None:
+def again_ms(ctx: StepContext, retry: Retry, n: int, times: int, error: BaseException) -> int | None:
     """Return when step `n` begins again after its failure number `times`, or None if that is its end."""
     if times >= retry.max_attempts or not isinstance(error, BlockError) or not error.retryable:
         return None

@@ -22,13 +22,13 @@ from executor.blocks.types.asking import ATTEMPTS, wrong
 from executor.blocks.types.python import Python
 from executor.errors import BlockError
 from executor.kernel.core.events import StepEffect
-from executor.kernel.handler.base import Access, Context, MakeSuspend, StepKind, Suspend
+from executor.kernel.handler.base import Access, MakeSuspend, StepContext, StepKind, Suspend
 from executor.kernel.handler.durable import DurableCalls
 from executor.kernel.values.payload import Bound
 
 
 async def converse(
-    ctx: Context, calls: DurableCalls, n: int, params: dict[str, Any], tools: Sequence[Any], answer: Answer
+    ctx: StepContext, calls: DurableCalls, n: int, params: dict[str, Any], tools: Sequence[Any], answer: Answer
 ) -> Any:
     """Return the answer of agent number `n` of the function. Raises BlockError; BuildError: a tool is none."""
     own = cast(Access, _OfAgent(ctx.own, n))
@@ -68,7 +68,7 @@ class Answer:
 class LaneSteps:
     """Implements `Steps`: each call takes its number when it is made."""
 
-    def __init__(self, ctx: Context, calls: DurableCalls) -> None:
+    def __init__(self, ctx: StepContext, calls: DurableCalls) -> None:
         self._ctx = ctx
         self._calls = calls
 
@@ -102,7 +102,7 @@ class _OfAgent:
         return getattr(self._own, name)
 
 
-def _tools(ctx: Context, tools: Sequence[Any]) -> dict[str, Tool]:
+def _tools(ctx: StepContext, tools: Sequence[Any]) -> dict[str, Tool]:
     listed = [_bound(entry) for entry in entries(tools)]
     steps = {one.name: one for one in called(tools) if isinstance(one, Step)}
     workflows = {one.name: one for one in called(tools) if not isinstance(one, Step)}

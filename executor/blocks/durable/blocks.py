@@ -14,7 +14,7 @@ from executor.blocks.durable.agents import Answer, converse
 from executor.blocks.types import email, http, sql
 from executor.blocks.types.agent.block import AgentBlock
 from executor.blocks.types.agent.calls import call_block, effect_with
-from executor.kernel.handler.base import Block, Context
+from executor.kernel.handler.base import Block, StepContext
 from executor.kernel.handler.durable import DurableCalls
 
 BLOCKS: Final[dict[str, Block]] = {"http": http.block, "email": email.block, "sql": sql.block}
@@ -23,7 +23,7 @@ BLOCKS: Final[dict[str, Block]] = {"http": http.block, "email": email.block, "sq
 class Blocks:
     """Implements `compiler.tracing.body.Blocks`, in the lane."""
 
-    def __init__(self, ctx: Context, calls: DurableCalls) -> None:
+    def __init__(self, ctx: StepContext, calls: DurableCalls) -> None:
         self._ctx = ctx
         self._calls = calls
         self._agents = count(1)

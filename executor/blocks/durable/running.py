@@ -17,7 +17,7 @@ from compiler.signature import Unfit, read, write
 from compiler.tracing.asks import SIGNAL, Ask, Update
 from compiler.tracing.body import present_body
 from compiler.tracing.calls import Answer
-from compiler.tracing.durable import Durable
+from compiler.tracing.durable import DurableFunction
 from compiler.tracing.steps import Step
 from compiler.tracing.workflow import FunctionWorkflow
 from executor.blocks.durable.blocks import Blocks
@@ -28,7 +28,7 @@ from executor.blocks.types.form import block as form
 from executor.blocks.types.run_workflow import block as run_workflow
 from executor.blocks.types.signal import block as signal
 from executor.errors import BlockError, StepFailed
-from executor.kernel.handler.base import Block, Context, Suspend
+from executor.kernel.handler.base import Block, StepContext, Suspend
 from executor.kernel.handler.durable import DurableCalls
 from executor.kernel.run.mismatch import CodeUnfit
 
@@ -46,7 +46,9 @@ class Info(Struct, frozen=True):
 class Running:
     """Implements `Body`. `seed` gives the next value of which random numbers are made."""
 
-    def __init__(self, ctx: Context, calls: DurableCalls, durable: Durable[..., Any], is_changed: bool = False) -> None:
+    def __init__(
+        self, ctx: StepContext, calls: DurableCalls, durable: DurableFunction[..., Any], is_changed: bool = False
+    ) -> None:
         self._ctx = ctx
         self.calls = calls
         self._durable = durable

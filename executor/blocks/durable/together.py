@@ -27,7 +27,7 @@ T = TypeVar("T")
 V = TypeVar("V", covariant=True)
 
 
-class First(Struct, Generic[V], frozen=True):
+class FirstCompleted(Struct, Generic[V], frozen=True):
     """The first of several that ended: its place among them, and its result."""
 
     index: int
@@ -63,25 +63,27 @@ async def gather(*given: Any, at_most: int = 10) -> Any:
 
 
 @overload
-async def first(a: Awaitable[A], b: Awaitable[B], /) -> First[A | B]: ...
+async def first(a: Awaitable[A], b: Awaitable[B], /) -> FirstCompleted[A | B]: ...
 @overload
-async def first(a: Awaitable[A], b: Awaitable[B], c: Awaitable[C], /) -> First[A | B | C]: ...
+async def first(a: Awaitable[A], b: Awaitable[B], c: Awaitable[C], /) -> FirstCompleted[A | B | C]: ...
 @overload
-async def first(a: Awaitable[A], b: Awaitable[B], c: Awaitable[C], d: Awaitable[D], /) -> First[A | B | C | D]: ...
-async def first(*given: Awaitable[Any]) -> First[Any]:
+async def first(
+    a: Awaitable[A], b: Awaitable[B], c: Awaitable[C], d: Awaitable[D], /
+) -> FirstCompleted[A | B | C | D]: ...
+async def first(*given: Awaitable[Any]) -> FirstCompleted[Any]:
     """Wait for the first of them that ends, and cancel the others: their waits close. Raises its error, if it has
     failed. A step that changes something outside is left to finish.
 
     match await weft.first(weft.signal("confirmed"), weft.sleep(days=3)):
-        case weft.First(0, payload): ...
-        case weft.First(1): ..."""
+        case weft.FirstCompleted(0, payload): ...
+        case weft.FirstCompleted(1): ..."""
     if not given:
         raise TypeError("first() needs at least one call to wait for")
     tasks = _tasks(given)
     try:
         await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
         index = next(n for n, task in enumerate(tasks) if task.done())
-        return First(index, tasks[index].result())
+        return FirstCompleted(index, tasks[index].result())
     finally:
         await _cancel(tasks)
 

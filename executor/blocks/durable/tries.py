@@ -19,7 +19,7 @@ from executor.blocks.durable.again import again_ms
 from executor.blocks.types.typed import call_function, raised_in
 from executor.errors import BlockError, StepFailed, StepTimeout
 from executor.kernel.core.events import StepOnLost
-from executor.kernel.handler.base import Access, Context, Stepped
+from executor.kernel.handler.base import Access, StepContext, Stepped
 
 TIMEOUT_S: Final = 300.0  # of a try of a step without a timeout of its own, as of a block
 ARGS_MAX_BYTES: Final = 16 * 1024  # of an exception that is kept as itself
@@ -28,7 +28,7 @@ ARGS_MAX_BYTES: Final = 16 * 1024  # of an exception that is kept as itself
 class StepCall:
     """Implements `Work`. `given`: the arguments as JSON; `arguments`: with the types of the function."""
 
-    def __init__(self, ctx: Context, step: Step[Any, Any], given: Mapping[str, Any], arguments: Mapping[str, Any]):
+    def __init__(self, ctx: StepContext, step: Step[Any, Any], given: Mapping[str, Any], arguments: Mapping[str, Any]):
         self._ctx = ctx
         self._step = step
         self._given = given
@@ -127,5 +127,5 @@ class _OfStep:
         raise BlockError("a step has no steps of its own", code="step_nested", retryable=False)
 
 
-def _context_of(ctx: Context, n: int) -> Context:
+def _context_of(ctx: StepContext, n: int) -> StepContext:
     return replace(ctx, own=cast(Access, _OfStep(ctx.own, n)), params={}, calls=None)

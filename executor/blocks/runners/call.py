@@ -66,7 +66,7 @@ class Report(Struct, frozen=True, omit_defaults=True, tag=True):
 
 
 class Listener(Protocol):
-    """The attempt, as a runner sees it: the methods of `executor.kernel.handler.base.Context` with these names."""
+    """The attempt, as a runner sees it: the methods of `executor.kernel.handler.base.StepContext` with these names."""
 
     @property
     def log(self) -> Callable[..., None]: ...

@@ -39,7 +39,7 @@ class Voice(Protocol):
 
 
 class FarContext:
-    """The part of `executor.kernel.handler.base.Context` that exists in another process, with the same meaning."""
+    """The part of `executor.kernel.handler.base.StepContext` that exists in another process, with the same meaning."""
 
     def __init__(self, call: calls.Call, voice: Voice) -> None:
         for name in calls.ATTEMPT:

@@ -17,7 +17,7 @@ from executor.blocks.types.params import (
     param,
 )
 from executor.blocks.types.question import ADDRESSES, ANSWERED, BY, BY_PATTERN, Question, answer_schema, check_reminder
-from executor.kernel.handler.base import Context, Suspend
+from executor.kernel.handler.base import StepContext, Suspend
 
 _ACTIONS = ("approve", "reject")
 _ENDS = ("fail", "continue", "skip")
@@ -142,7 +142,7 @@ def _is_id(text: Any) -> bool:
     sentence="Ask: {title} | Ask a person",
     icon="person",
 )
-async def block(ctx: Context) -> Suspend:
+async def block(ctx: StepContext) -> Suspend:
     """Raises BlockError(params_invalid): better now than when a person has filled in the form."""
     params = _Params(ctx.params)
     actions = tuple(item for item in params.actions if isinstance(item, str))

@@ -33,7 +33,7 @@ from executor.blocks.types.file_contents import decoded
 from executor.blocks.types.params import FILLED, TypedParams, changed, invalid, param, shape
 from executor.blocks.vault.connection import Credential
 from executor.errors import BadRequest, BlockError
-from executor.kernel.handler.base import Context, Stepped
+from executor.kernel.handler.base import StepContext, Stepped
 from executor.kernel.values.files import NOT_A_FILE_HINT, is_file
 from executor.kernel.values.money import nanos_of, usd_of
 from executor.kernel.values.schema import Matches, violations
@@ -75,7 +75,7 @@ def with_files(messages: Sequence[Message], files: Any) -> list[Message]:
     return found
 
 
-def loader(ctx: Context, messages: Sequence[Message]) -> LoadFiles | None:
+def loader(ctx: StepContext, messages: Sequence[Message]) -> LoadFiles | None:
     """Return a function that reads the files of these messages, or None if they have none. It raises BlockError:
     file_type_refused, file_too_large, file_not_found. Raises BlockError(params_invalid)."""
     ids = list(dict.fromkeys(id for message in messages for id in message.files))
@@ -201,7 +201,7 @@ Check = Callable[[dict[str, Any]], Sequence[str]]
 
 
 def conversation_of(
-    ctx: Context,
+    ctx: StepContext,
     params: ModelParams,
     messages: Sequence[Message],
     output: OutputSpec | None = None,
@@ -226,7 +226,7 @@ def conversation_of(
 
 
 async def ask(
-    ctx: Context,
+    ctx: StepContext,
     params: ModelParams,
     messages: Sequence[Message],
     schema: Mapping[str, Any],
@@ -251,7 +251,7 @@ async def ask(
 
 
 async def reply_to(
-    ctx: Context, params: ModelParams, conversation: Conversation, on_delta: OnDelta | None = None
+    ctx: StepContext, params: ModelParams, conversation: Conversation, on_delta: OnDelta | None = None
 ) -> Reply:
     """Return the reply of the model, as a step: the model is called once. Raises BlockError."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from executor.blocks.types.declared import block_type
-from executor.kernel.handler.base import Context, Done
+from executor.kernel.handler.base import Done, StepContext
 
 
 @block_type(
@@ -16,6 +16,6 @@ from executor.kernel.handler.base import Context, Done
     sentence="End the loop",
     icon="exit",
 )
-async def block(ctx: Context) -> Done:
+async def block(ctx: StepContext) -> Done:
     """`values.scope` records that the block ran, when the step is recorded and again on recovery."""
     return Done({"break": True})

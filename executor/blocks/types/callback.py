@@ -22,7 +22,7 @@ from executor.blocks.types.params import (
     web_address,
 )
 from executor.blocks.types.response import header_texts
-from executor.kernel.handler.base import Context, Suspend
+from executor.kernel.handler.base import StepContext, Suspend
 
 # The client writes these itself; the outbox those that describe the message.
 OWN_HEADERS = frozenset(
@@ -77,14 +77,18 @@ class _Params(Expiring):
     sentence="Send the callback URL to {send.url} | Wait for {title} | Wait for another system",
     icon="signal",
 )
-async def block(ctx: Context) -> Suspend:
+async def block(ctx: StepContext) -> Suspend:
     params = _Params(ctx.params)
     messages = () if params.send is None else (("request", _request(params.send)),)
     return until_called(ctx, params, params.schema, params.title or ctx.name, messages)
 
 
 def until_called(
-    ctx: Context, params: Expiring, schema: dict[str, Any] | None, title: str, messages: tuple[tuple[str, bytes], ...]
+    ctx: StepContext,
+    params: Expiring,
+    schema: dict[str, Any] | None,
+    title: str,
+    messages: tuple[tuple[str, bytes], ...],
 ) -> Suspend:
     """Wait for a body that fits `schema`, after `messages` are sent. Raises BlockError(params_invalid)."""
     if (problem := schema_problem(schema)) is not None:

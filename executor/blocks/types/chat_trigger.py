@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from executor.blocks.types.declared import block_type
 from executor.blocks.types.params import ENABLED, TypedParams, param
-from executor.kernel.handler.base import Context, Done
+from executor.kernel.handler.base import Done, StepContext
 from executor.kernel.values.run_input import CHAT_INPUT
 
 
@@ -29,6 +29,6 @@ class _Params(TypedParams, literal=True):
     sentence="Chat: {title} | Starts with each message of a chat",
     icon="chat_trigger",
 )
-async def block(ctx: Context) -> Done:
+async def block(ctx: StepContext) -> Done:
     """Output {"message", "conversation", "turn"}; the conversation is a key for the memory of agents."""
     return Done(ctx.input if isinstance(ctx.input, dict) else {})

@@ -9,7 +9,7 @@ from compiler.catalog import Case, Finding, Params
 from executor.blocks.types.declared import block_type
 from executor.blocks.types.params import CASE_ID, CASE_TITLE, TypedParams, param, shape
 from executor.errors import BlockError
-from executor.kernel.handler.base import Context, Done
+from executor.kernel.handler.base import Done, StepContext
 from executor.kernel.values.coerce import truthy
 from executor.kernel.values.payload import Bound
 
@@ -101,7 +101,7 @@ def _output_schema(params: Params) -> dict[str, Any] | None:
     sentence="If {cases[0].when} | {cases[].title} | First case that matches",
     icon="branch",
 )
-async def block(ctx: Context) -> Done:
+async def block(ctx: StepContext) -> Done:
     """Output {"case", "title", "result"}; nothing true and no else: case null, result false, and no way is
     taken."""
     params = _Params(ctx.params)
@@ -114,7 +114,7 @@ async def block(ctx: Context) -> Done:
     return Done(output, route=route)
 
 
-async def first_true(ctx: Context, cases: Iterable[tuple[C, Any]]) -> C | None:
+async def first_true(ctx: StepContext, cases: Iterable[tuple[C, Any]]) -> C | None:
     """Return the first case whose expression holds, or None. All expressions go to the sandbox in one call; a case
     after the one that holds does not matter, even if it throws. Raises BlockError, naming the case that threw."""
     asked = [(case, expression(when)) for case, when in cases]
@@ -144,7 +144,7 @@ def expression(when: Any) -> Any:
     return when
 
 
-async def evaluate(ctx: Context, when: Bound, what: str) -> Any:
+async def evaluate(ctx: StepContext, when: Bound, what: str) -> Any:
     """Return the value of one expression. Raises BlockError, with its name `what`."""
     try:
         return (await ctx.evaluate([when]))[0]

@@ -9,7 +9,7 @@ from executor.blocks.types.params import invalid, param
 from executor.blocks.vault.connection import NAME, Credential
 from executor.errors import BlockError
 from executor.kernel.handler import needs
-from executor.kernel.handler.base import Context
+from executor.kernel.handler.base import StepContext
 
 if TYPE_CHECKING:
     from executor.blocks.vault.connections import Connections
@@ -24,13 +24,13 @@ CONNECTION: Final[Any] = param(
 )
 
 
-async def credential_of(ctx: Context, name: str | None, stale: Credential | None = None) -> Credential | None:
+async def credential_of(ctx: StepContext, name: str | None, stale: Credential | None = None) -> Credential | None:
     """Return the credential of the connection with this name. `stale`: one that the service has refused. Raises
     BlockError."""
     return None if name is None else await _stored(ctx.connections).get(name, stale)
 
 
-async def signed_in(ctx: Context, name: str | None, work: Callable[[Credential | None], Awaitable[T]]) -> T:
+async def signed_in(ctx: StepContext, name: str | None, work: Callable[[Credential | None], Awaitable[T]]) -> T:
     """`signed_in_with` the connections of an attempt."""
     return await signed_in_with(ctx.connections, name, work)
 

@@ -9,7 +9,7 @@ import orjson
 
 from executor.blocks.types.declared import block_type
 from executor.blocks.types.params import TypedParams, param
-from executor.kernel.handler.base import Context, Done
+from executor.kernel.handler.base import Done, StepContext
 
 
 class _Params(TypedParams):
@@ -34,7 +34,7 @@ class _Params(TypedParams):
     sentence="Continue as a new run with {input} | Continue as a new run",
     icon="continue_as_new",
 )
-async def block(ctx: Context) -> Done:
+async def block(ctx: StepContext) -> Done:
     """Output {"input", "version"} of the new run. Raises the BlockErrors of FurtherRuns.prepare_next."""
     new = await ctx.prepare_next(_Params(ctx.params).input)
     return Done({"input": orjson.loads(new.input), "version": new.version}, route=None, next=new)

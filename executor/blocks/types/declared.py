@@ -6,7 +6,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any, Generic, ParamSpec, Protocol, TypeVar
 
 from compiler.catalog import BlockSpec
-from executor.kernel.handler.base import Context, Outcome
+from executor.kernel.handler.base import Outcome, StepContext
 
 Fields = ParamSpec("Fields")
 End = TypeVar("End", bound=Outcome)
@@ -15,13 +15,13 @@ End = TypeVar("End", bound=Outcome)
 class BlockType(Generic[End]):
     """A Block whose `run` is a function."""
 
-    def __init__(self, spec: BlockSpec, run: Callable[[Context], Coroutine[Any, Any, End]]) -> None:
+    def __init__(self, spec: BlockSpec, run: Callable[[StepContext], Coroutine[Any, Any, End]]) -> None:
         self.spec = spec
         self.run = run
 
 
 class _Declare(Protocol):
-    def __call__(self, run: Callable[[Context], Coroutine[Any, Any, End]], /) -> BlockType[End]: ...
+    def __call__(self, run: Callable[[StepContext], Coroutine[Any, Any, End]], /) -> BlockType[End]: ...
 
 
 def _taking_the_fields_of(make: Callable[Fields, BlockSpec]) -> Callable[Fields, _Declare]:

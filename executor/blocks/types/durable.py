@@ -11,12 +11,12 @@ from msgspec.structs import replace
 from compiler.catalog import BlockSpec
 from compiler.signature import Unfit, write
 from compiler.tracing.body import running
-from compiler.tracing.durable import TYPE, Durable, durables_of
+from compiler.tracing.durable import TYPE, DurableFunction, durables_of
 from executor.blocks.durable.running import Running
 from executor.blocks.types.continue_as_new import block as continue_as_new
 from executor.blocks.types.params import function_params, invalid, lacking_function
 from executor.errors import BlockError, NotDeterministic
-from executor.kernel.handler.base import Block, Context, Done
+from executor.kernel.handler.base import Block, Done, StepContext
 from executor.kernel.handler.durable import ContinueAsNew
 from executor.kernel.process.tracebacks import log_raised, traceback_of
 from executor.kernel.run.attention import OtherCode, not_here
@@ -28,7 +28,7 @@ YEAR_MS: Final = 31_536_000_000  # each step has a time limit of its own
 class DurableBlock:
     """`functions`: by the names of documents."""
 
-    def __init__(self, functions: Mapping[str, Durable[Any, Any]]) -> None:
+    def __init__(self, functions: Mapping[str, DurableFunction[Any, Any]]) -> None:
         self.functions = by_all_names(functions.values())
         # Read from the files now: they may change while the process runs.
         self._codes = {name: one.code for name, one in self.functions.items()}
@@ -57,7 +57,7 @@ class DurableBlock:
         code = self._codes.get(str(request.get("function")))
         return code is not None and code != request.get("code")
 
-    async def run(self, ctx: Context) -> Done:
+    async def run(self, ctx: StepContext) -> Done:
         """Output what the function returns. Raises BlockError: `function_failed`, or the error of a step that the
         function does not catch."""
         name = str(ctx.params.get("function"))
@@ -108,7 +108,7 @@ def _params(functions: Mapping[str, Any]) -> dict[str, Any]:
     return {**params, "properties": {**params["properties"], "code": code, "undoes": undoes}}
 
 
-def _other_code(durable: Durable[Any, Any], of_run: str, error: CodeUnfit) -> OtherCode:
+def _other_code(durable: DurableFunction[Any, Any], of_run: str, error: CodeUnfit) -> OtherCode:
     file, line = durable.defined
     where = f"{durable.called} ({file}:{line})"
     if durable.code == of_run:
@@ -121,9 +121,9 @@ def _other_code(durable: Durable[Any, Any], of_run: str, error: CodeUnfit) -> Ot
     )
 
 
-def by_all_names(functions: Iterable[Durable[Any, Any]]) -> dict[str, Durable[Any, Any]]:
+def by_all_names(functions: Iterable[DurableFunction[Any, Any]]) -> dict[str, DurableFunction[Any, Any]]:
     """Return the functions by their names in documents, and those that they had before. Raises ValueError."""
-    found: dict[str, Durable[Any, Any]] = {}
+    found: dict[str, DurableFunction[Any, Any]] = {}
     for one in functions:
         for name in (one.called, *one.aliases):
             if found.setdefault(name, one) is not one:

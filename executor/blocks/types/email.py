@@ -27,7 +27,7 @@ from executor.blocks.types.file_contents import attachments
 from executor.blocks.types.mail import SERVER, Account, account_of, deliver, mailbox, mailboxes
 from executor.blocks.types.params import FILLED, TypedParams, changed, invalid, param, shape
 from executor.blocks.vault.connection import Credential
-from executor.kernel.handler.base import Context, Done
+from executor.kernel.handler.base import Done, StepContext
 from executor.kernel.values.files import File
 from executor.kernel.values.payload import render
 from executor.kernel.values.redact import Redactor
@@ -97,7 +97,7 @@ class EmailParams(TypedParams):
     sentence="To {to}: {subject} | To {to} | Send an email",
     icon="mail",
 )
-async def block(ctx: Context) -> Done:
+async def block(ctx: StepContext) -> Done:
     """Output {"message_id", "transport", "to", "refused"}: `to` has all recipients, copies included, and `refused`
     those of them that the mail server did not take while it took others. Raises BlockError: params_invalid;
     mail_failed, retryable unless the server refused for good; address_refused; and those of connections."""

@@ -11,7 +11,7 @@ from executor.blocks.llm.base import Message
 from executor.blocks.types.asking import ATTEMPTS, SPENT, ModelParams, ask
 from executor.blocks.types.declared import block_type
 from executor.blocks.types.params import TypedParams, invalid, listed, param, repeated, shape
-from executor.kernel.handler.base import Context, Done
+from executor.kernel.handler.base import Done, StepContext
 from executor.kernel.values.payload import render
 
 _NAME = "^[A-Za-z][A-Za-z0-9_]{0,63}$"
@@ -76,7 +76,7 @@ def _output_from(params: Params) -> dict[str, Any]:
     sentence="{model} scores {metrics[].name} | Score {metrics[].name}",
     icon="evaluator",
 )
-async def block(ctx: Context) -> Done:
+async def block(ctx: StepContext) -> Done:
     """Output {"scores", "reasons", "model", "usage", "cost"}. Raises BlockError: params_invalid; output_invalid
     when a score is missing or out of bounds, twice; and those of ModelClient.reply."""
     params = _Params(ctx.params)

@@ -11,7 +11,7 @@ from typing import Any
 
 from executor.blocks.types.declared import block_type
 from executor.blocks.types.params import FILLED, TypedParams, invalid, param, shape
-from executor.kernel.handler.base import Context, Done
+from executor.kernel.handler.base import Done, StepContext
 from executor.kernel.values.payload import render
 
 
@@ -42,7 +42,7 @@ class _Params(TypedParams):
     sentence="{name} | Make a file",
     icon="file",
 )
-async def block(ctx: Context) -> Done:
+async def block(ctx: StepContext) -> Done:
     """Output: the file. Raises BlockError: params_invalid, file_too_large, file_not_stored."""
     params = _Params(ctx.params)
     content = await asyncio.to_thread(_bytes, params.format, params.content)

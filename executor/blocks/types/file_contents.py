@@ -10,7 +10,7 @@ from typing import Any, Final, Literal
 from executor.blocks.sandbox import MIB
 from executor.blocks.types.params import invalid
 from executor.errors import BlockError
-from executor.kernel.handler.base import Context
+from executor.kernel.handler.base import StepContext
 from executor.kernel.values.files import NOT_A_FILE_HINT, File, files_of, is_file
 from executor.kernel.values.payload import Bound, copy, render
 
@@ -19,7 +19,7 @@ SENT_BYTES_MAX: Final = 20 * MIB  # for the files of one mail or form together
 As = Literal["value", "text", "base64"]
 
 
-async def with_contents(ctx: Context, code: Bound, how: As) -> Bound:
+async def with_contents(ctx: StepContext, code: Bound, how: As) -> Bound:
     """Return the program, with the content of the files in its references as `text` or `base64` of each. Raises
     BlockError."""
     if how == "value":
@@ -47,7 +47,7 @@ def decoded(content: bytes, file: Mapping[str, Any]) -> str:
         ) from None
 
 
-async def attachments(ctx: Context, value: Any, name: str) -> list[tuple[File, bytes]]:
+async def attachments(ctx: StepContext, value: Any, name: str) -> list[tuple[File, bytes]]:
     """Return the files in a param that has one or a list. Raises BlockError."""
     listed = [] if value is None or value == "" else value if isinstance(value, list) else [value]
     found = []
@@ -61,7 +61,7 @@ async def attachments(ctx: Context, value: Any, name: str) -> list[tuple[File, b
     return found
 
 
-async def multipart(ctx: Context, body: Mapping[str, Any]) -> tuple[bytes, str]:
+async def multipart(ctx: StepContext, body: Mapping[str, Any]) -> tuple[bytes, str]:
     """Return the body of a form with its files, and its media type. The same body has the same bytes in each attempt.
     Raises BlockError."""
     boundary = f"weft-{hashlib.sha256(ctx.idempotency_key.encode()).hexdigest()[:40]}"

@@ -7,7 +7,7 @@ from typing import Any
 from executor.blocks.types.declared import block_type
 from executor.blocks.types.params import Expiring, changed, expiry_ms, form_schema, invalid, param
 from executor.blocks.types.question import ADDRESSES, ANSWERED, Question, answer_schema, check_reminder
-from executor.kernel.handler.base import Context, Suspend
+from executor.kernel.handler.base import StepContext, Suspend
 
 
 class _Params(Question, Expiring):
@@ -28,7 +28,7 @@ class _Params(Question, Expiring):
     sentence="Ask: {title} | Ask a person to fill in a form",
     icon="person",
 )
-async def block(ctx: Context) -> Suspend:
+async def block(ctx: StepContext) -> Suspend:
     """Raises BlockError(params_invalid): better now than when a person has filled it in."""
     params = _Params(ctx.params)
     schema = form_schema(params.fields)

@@ -8,7 +8,7 @@ from compiler.catalog import Finding, Params
 from executor.blocks.types.declared import block_type
 from executor.blocks.types.params import ENABLED, TypedParams, param, schema_problem
 from executor.blocks.types.question import answer_schema
-from executor.kernel.handler.base import Context, Done
+from executor.kernel.handler.base import Done, StepContext
 
 WAIT_S: Final = 5.0
 
@@ -64,6 +64,6 @@ class _Params(TypedParams, literal=True):
     sentence="Form: {title} | Starts when a form is submitted",
     icon="form_trigger",
 )
-async def block(ctx: Context) -> Done:
+async def block(ctx: StepContext) -> Done:
     """Output the submitted fields, or the input of a run that was started in another way."""
     return Done(ctx.input if isinstance(ctx.input, dict) else {})

@@ -18,7 +18,7 @@ from executor.blocks.types.declared import block_type
 from executor.blocks.types.file_contents import with_contents
 from executor.blocks.types.params import FILLED, TypedParams, invalid, param
 from executor.errors import BlockError
-from executor.kernel.handler.base import Context, Done
+from executor.kernel.handler.base import Done, StepContext
 from executor.kernel.values.payload import Bound
 
 _LOOK_S = 0.5
@@ -88,7 +88,7 @@ class _Params(TypedParams):
     sentence="{code} | Run code",
     icon="code",
 )
-async def block(ctx: Context) -> Done:
+async def block(ctx: StepContext) -> Done:
     """Raises SandboxError; its hint has the text that the program printed before."""
     params = _Params(ctx.params)
     code = Bound(params.code, {}) if isinstance(params.code, str) else params.code
@@ -122,7 +122,7 @@ async def block(ctx: Context) -> Done:
     return Done({"result": result, "stdout": stdout})
 
 
-async def _python_built(ctx: Context) -> None:
+async def _python_built(ctx: StepContext) -> None:
     """Wait for a build that has begun: this is the first use on this machine."""
     from executor.blocks.sandbox.python.component import is_being_built, is_built  # and with it wasmtime
 
@@ -133,6 +133,6 @@ async def _python_built(ctx: Context) -> None:
         await asyncio.sleep(_LOOK_S)
 
 
-async def _elsewhere(ctx: Context, name: str, arguments: Mapping[str, Any]) -> Any:
+async def _elsewhere(ctx: StepContext, name: str, arguments: Mapping[str, Any]) -> Any:
     """Raises Lost."""
     return await call_elsewhere(ctx, PLACE, name, json.encode(arguments))

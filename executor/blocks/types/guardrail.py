@@ -21,7 +21,7 @@ from executor.blocks.types.asking import ATTEMPTS, FILES, SPENT, ModelParams, as
 from executor.blocks.types.declared import block_type
 from executor.blocks.types.params import changed, invalid, param, schema_problem, shape
 from executor.errors import BadRequest, BlockError
-from executor.kernel.handler.base import Context, Done
+from executor.kernel.handler.base import Done, StepContext
 from executor.kernel.values.payload import render
 from executor.kernel.values.schema import violations
 
@@ -207,7 +207,7 @@ def _check(params: Params) -> tuple[Finding, ...]:
     sentence="Check {input}: {check} | Check: {check}",
     icon="guardrail",
 )
-async def block(ctx: Context) -> Done:
+async def block(ctx: StepContext) -> Done:
     """Output {"passed", "problems"} and the result of the check: `value` (json, schema), `found` and `masked`
     (pii), `reason`, `model`, `usage`, `cost` (model). Raises BlockError: params_invalid, expression_failed (the
     pattern is not valid), and for a judge those of `ask`."""
@@ -243,7 +243,7 @@ def _json(given: Any) -> _Checked:
         return [f"it is not JSON: {error}"], {"value": None}
 
 
-async def _schema(ctx: Context, params: _Params, given: Any) -> _Checked:
+async def _schema(ctx: StepContext, params: _Params, given: Any) -> _Checked:
     problems, more = _json(given)
     if problems:
         return problems, more
@@ -257,7 +257,7 @@ async def _schema(ctx: Context, params: _Params, given: Any) -> _Checked:
     return [f"{problem['pointer'] or 'the value'}: {problem['message']}" for problem in found], more
 
 
-async def _regex(ctx: Context, params: _Params, given: str) -> _Checked:
+async def _regex(ctx: StepContext, params: _Params, given: str) -> _Checked:
     pattern = params.pattern
     if pattern is None:
         raise invalid("pattern is required")
@@ -283,7 +283,7 @@ async def _pii(params: _Params, given: str) -> _Checked:
     return problems, {"found": found.counts, "masked": found.masked}
 
 
-async def _judge(ctx: Context, params: _Params, given: str) -> _Checked:
+async def _judge(ctx: StepContext, params: _Params, given: str) -> _Checked:
     if params.rule is None:
         raise invalid("rule is required")
     system = (

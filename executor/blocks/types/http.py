@@ -20,7 +20,7 @@ from executor.blocks.types.declared import block_type
 from executor.blocks.types.file_contents import SENT_BYTES_MAX, multipart
 from executor.blocks.types.params import FILLED, SENT_HEADERS, TypedParams, changed, param, shape
 from executor.blocks.types.response import header_texts
-from executor.kernel.handler.base import Context, Done
+from executor.kernel.handler.base import Done, StepContext
 from executor.kernel.values.files import READ_BYTES_MAX, is_file
 from executor.kernel.values.payload import render
 
@@ -124,7 +124,7 @@ def _is_recognized(params: Params) -> bool:
     sentence="{method} {url}",
     icon="globe",
 )
-async def block(ctx: Context) -> Done:
+async def block(ctx: StepContext) -> Done:
     """Output {"status", "headers", "body", "encoding", "url", "ms"}: body is parsed if it is JSON, base64 if it is
     not text, and a file with `save_file`. Raises BlockError: params_invalid; http_status for 400 and above; those
     of GuardedClient and of files."""
@@ -185,7 +185,7 @@ def _with_query(url: str, query: dict[str, Any] | None) -> str:
     return f"{base}{joint}{written_as(urlencode(pairs), 'f')}{mark}{fragment}"
 
 
-async def _content_with_files(ctx: Context, body: Any, headers: dict[str, str]) -> bytes | None:
+async def _content_with_files(ctx: StepContext, body: Any, headers: dict[str, str]) -> bytes | None:
     """Like `_content`; a file is sent as it is, and the files of a form (`multipart/form-data`) as parts of it."""
     name = next((each for each in headers if each.lower() == "content-type"), "Content-Type")
     if is_file(body):
@@ -197,7 +197,7 @@ async def _content_with_files(ctx: Context, body: Any, headers: dict[str, str]) 
     return _content(body, headers)
 
 
-async def _saved(ctx: Context, answer: Answer) -> tuple[Any, str]:
+async def _saved(ctx: StepContext, answer: Answer) -> tuple[Any, str]:
     """Return the body as a file, named by the response or by its address."""
     if not answer.body:
         return None, "none"

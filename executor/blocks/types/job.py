@@ -26,7 +26,7 @@ from executor.blocks.types.params import (
     web_address,
 )
 from executor.blocks.types.response import header_texts
-from executor.kernel.handler.base import Context, Suspend
+from executor.kernel.handler.base import StepContext, Suspend
 
 _NAMESPACE: Final = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 _HTTP: Final = {"adapter": ["http"]}
@@ -115,7 +115,7 @@ class _Params(Expiring, shift=4):
     sentence="Run {image} | Start a job at {url} | Start a job",
     icon="job",
 )
-async def block(ctx: Context) -> Suspend:
+async def block(ctx: StepContext) -> Suspend:
     params = _Params(ctx.params)
     if params.adapter == "kubernetes":
         message = ("job", orjson.dumps(_kubernetes(params, services_of(ctx).kubernetes)))

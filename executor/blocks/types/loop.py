@@ -11,7 +11,7 @@ from executor.blocks.types.condition import evaluate, expression
 from executor.blocks.types.declared import block_type
 from executor.blocks.types.params import ITEMS, RESULTS, TypedParams, changed, invalid, param
 from executor.errors import BlockError
-from executor.kernel.handler.base import Context, Sized, Tested
+from executor.kernel.handler.base import Sized, StepContext, Tested
 from executor.kernel.values.coerce import to_count, to_items, truthy
 from executor.kernel.values.payload import Bound
 
@@ -66,14 +66,14 @@ class _Params(TypedParams):
     sentence="For each of {items} | Repeat {count} times | Repeat: {mode} {condition} | Repeat",
     icon="repeat",
 )
-async def block(ctx: Context) -> Sized | Tested:
+async def block(ctx: StepContext) -> Sized | Tested:
     """Raises BlockError: loop_limit at the bound, loop_count and loop_items for invalid sizes, params_invalid, and
     the errors of a condition that throws."""
     params = _Params(ctx.params)
     return await _again(ctx, params) if ctx.type == "loop:end" else await _size(ctx, params)
 
 
-async def _size(ctx: Context, params: _Params) -> Sized:
+async def _size(ctx: StepContext, params: _Params) -> Sized:
     match params.mode:
         case "for":
             return Sized(_bounded(params, to_count(params.count)))
@@ -86,7 +86,7 @@ async def _size(ctx: Context, params: _Params) -> Sized:
             return Sized(_bounded(params, 1))
 
 
-async def _again(ctx: Context, params: _Params) -> Tested:
+async def _again(ctx: StepContext, params: _Params) -> Tested:
     """Return whether another iteration follows; `ctx.turn` are done. The size was fixed at the start: it is
     `ctx.count`, because the params may have other values by now."""
     if ctx.broke:
@@ -97,7 +97,7 @@ async def _again(ctx: Context, params: _Params) -> Tested:
     return Tested(again and _bounded(params, ctx.turn + 1) > ctx.turn)
 
 
-async def _holds(ctx: Context, condition: Any) -> bool:
+async def _holds(ctx: StepContext, condition: Any) -> bool:
     condition = expression(condition)
     if condition is None:
         raise invalid("Condition is required")

@@ -9,7 +9,7 @@ from executor.blocks.types.asking import ATTEMPTS, SPENT, ModelParams, ask
 from executor.blocks.types.condition import named_cases
 from executor.blocks.types.declared import block_type
 from executor.blocks.types.params import CASE_ID, CASE_TITLE, TypedParams, invalid, param, repeated, shape
-from executor.kernel.handler.base import Context, Done
+from executor.kernel.handler.base import Done, StepContext
 from executor.kernel.values.payload import render
 
 
@@ -60,7 +60,7 @@ class _Params(ModelParams, shift=2, required=("model",)):
     sentence="{model} chooses {routes[].id} | Choose {routes[].id}",
     icon="model_router",
 )
-async def block(ctx: Context) -> Done:
+async def block(ctx: StepContext) -> Done:
     """Output {"route", "title", "reason", "model", "usage", "cost"}. Raises BlockError: params_invalid,
     output_invalid when the model chooses no route of the list, twice; and those of ModelClient.reply."""
     params = _Params(ctx.params)

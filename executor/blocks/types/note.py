@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from executor.blocks.types.declared import block_type
 from executor.blocks.types.params import shape
-from executor.kernel.handler.base import Context, Done
+from executor.kernel.handler.base import Done, StepContext
 
 
 @block_type(
@@ -26,5 +26,5 @@ from executor.kernel.handler.base import Context, Done
     sentence="{text}",
     icon="note",
 )
-async def block(ctx: Context) -> Done:
+async def block(ctx: StepContext) -> Done:
     return Done()

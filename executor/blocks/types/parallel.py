@@ -10,7 +10,7 @@ from compiler.catalog import BRANCHES_MAX, CONCURRENCY_DEFAULT
 from executor.blocks.types.declared import block_type
 from executor.blocks.types.params import ITEMS, RESULTS, TypedParams, changed, param
 from executor.errors import BlockError
-from executor.kernel.handler.base import Context, Sized, Tested
+from executor.kernel.handler.base import Sized, StepContext, Tested
 from executor.kernel.values.coerce import to_count, to_items
 
 
@@ -52,7 +52,7 @@ class _Params(TypedParams):
     sentence="For each of {items}, in parallel | {count} in parallel | In parallel",
     icon="parallel",
 )
-async def block(ctx: Context) -> Sized | Tested:
+async def block(ctx: StepContext) -> Sized | Tested:
     """Raises BlockError: loop_limit, loop_count, loop_items, params_invalid."""
     if ctx.type == "parallel:end":
         return Tested(False)

@@ -30,12 +30,12 @@ from executor.blocks.services import call_elsewhere
 from executor.blocks.types.params import function_params, invalid, lacking_function
 from executor.blocks.types.typed import call_function, raised_in
 from executor.errors import BlockError
-from executor.kernel.handler.base import Context, Done
+from executor.kernel.handler.base import Done, StepContext
 from executor.kernel.process.tracebacks import log_raised
 from executor.kernel.values.payload import encode
 
 Function = Callable[..., Any]
-CONTEXT = "ctx"  # a parameter of this name gets the Context of the attempt
+CONTEXT = "ctx"  # a parameter of this name gets the StepContext of the attempt
 
 
 class Python:
@@ -86,7 +86,7 @@ class Python:
         except (SignatureUnusable, TypeUnknown) as error:
             raise invalid(f"{name} cannot be called by a model: {error}", hint="annotate its parameters") from None
 
-    async def run(self, ctx: Context) -> Done:
+    async def run(self, ctx: StepContext) -> Done:
         """Output the return value of the function, any JSON value. Raises BlockError: `function_failed` for an
         exception (tried again if the block's policy allows it), `params_invalid` for arguments that do not fit."""
         name, arguments = ctx.params.get("function"), ctx.params.get("arguments") or {}

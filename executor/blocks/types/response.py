@@ -7,7 +7,7 @@ from typing import Any
 
 from executor.blocks.types.declared import block_type
 from executor.blocks.types.params import HEADERS, TypedParams, changed, invalid, param, shape
-from executor.kernel.handler.base import Context, Done
+from executor.kernel.handler.base import Done, StepContext
 from executor.kernel.values.coerce import coerce
 
 # RFC 9110: a token, and visible characters with blanks. Anything else could end the header and begin another.
@@ -36,7 +36,7 @@ class _Params(TypedParams):
     sentence="Respond {status} with {body} | Respond {status}",
     icon="reply",
 )
-async def block(ctx: Context) -> Done:
+async def block(ctx: StepContext) -> Done:
     """Output {"data", "status", "headers"}. Raises BlockError(params_invalid) for a status or header that is not
     HTTP."""
     params = _Params(ctx.params)

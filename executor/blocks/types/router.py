@@ -8,7 +8,7 @@ from compiler.catalog import Case, Finding, Params
 from executor.blocks.types.condition import Branch, first_true, named_cases
 from executor.blocks.types.declared import block_type
 from executor.blocks.types.params import TypedParams, param, shape
-from executor.kernel.handler.base import Context, Done
+from executor.kernel.handler.base import Done, StepContext
 from executor.kernel.values.payload import render
 
 
@@ -76,7 +76,7 @@ def _cases(params: Params) -> tuple[Case, ...]:
     sentence="Route by {value} | Route to {routes[].id}",
     icon="route",
 )
-async def block(ctx: Context) -> Done:
+async def block(ctx: StepContext) -> Done:
     """Output {"route", "title", "result"}; `result` is false when no route fits (then `default` is taken, if
     given)."""
     params = _Params(ctx.params)

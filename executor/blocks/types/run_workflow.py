@@ -11,7 +11,7 @@ import orjson
 from compiler.catalog import Finding, Params
 from executor.blocks.types.declared import block_type
 from executor.blocks.types.params import TypedParams, invalid, param
-from executor.kernel.handler.base import ChildRequest, Context, Suspend
+from executor.kernel.handler.base import ChildRequest, StepContext, Suspend
 from executor.kernel.store.topics.workflows import VERSION_MAX
 from executor.kernel.values.coerce import coerce
 
@@ -56,7 +56,7 @@ def _check(params: Params) -> tuple[Finding, ...]:
     sentence="Run {workflow} with {input} | Run {workflow} | Run a workflow",
     icon="play",
 )
-async def block(ctx: Context) -> Suspend:
+async def block(ctx: StepContext) -> Suspend:
     """Raises BlockError: params_invalid, and the errors of FurtherRuns.prepare_child."""
     params = _Params(ctx.params)
     request = ChildRequest(

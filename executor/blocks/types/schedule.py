@@ -8,7 +8,7 @@ from compiler.catalog import Finding, Params
 from executor.blocks.types.declared import block_type
 from executor.blocks.types.params import ENABLED, FILLED, TypedParams, param, shape
 from executor.errors import WeftError
-from executor.kernel.handler.base import Context, Done
+from executor.kernel.handler.base import Done, StepContext
 from executor.kernel.values import cron
 
 _OUTPUT: dict[str, Any] = shape(
@@ -83,7 +83,7 @@ class _Params(TypedParams, literal=True):
     sentence="Starts at {cron} ({tz}) | Starts at set times",
     icon="schedule",
 )
-async def block(ctx: Context) -> Done:
+async def block(ctx: StepContext) -> Done:
     """The times of a run that was started by hand are now."""
     sent = ctx.input if isinstance(ctx.input, dict) else {}
     own = _Params(ctx.params).input or {}

@@ -7,7 +7,7 @@ from typing import Any
 from compiler.catalog import Finding, Params
 from executor.blocks.types.declared import block_type
 from executor.blocks.types.params import TypedParams, param
-from executor.kernel.handler.base import Context, Done
+from executor.kernel.handler.base import Done, StepContext
 
 
 def _check(params: Params) -> tuple[Finding, ...]:
@@ -39,7 +39,7 @@ class _Params(TypedParams):
     sentence="= {value} | = first of {first}",
     icon="equal",
 )
-async def block(ctx: Context) -> Done:
+async def block(ctx: StepContext) -> Done:
     params = _Params(ctx.params)
     if params.first is not None:
         return Done(next((value for value in params.first if value is not None), None))

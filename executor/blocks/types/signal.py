@@ -6,7 +6,7 @@ from typing import Any
 
 from executor.blocks.types.declared import block_type
 from executor.blocks.types.params import FILLED, Expiring, expiry_ms, invalid, param, shape
-from executor.kernel.handler.base import Context, Suspend
+from executor.kernel.handler.base import StepContext, Suspend
 
 _OUTPUT: dict[str, Any] = shape(
     payload={},
@@ -40,7 +40,7 @@ class _Params(Expiring):
     sentence="Wait for {name} of {correlation} | Wait for {name} | Wait for a signal",
     icon="signal",
 )
-async def block(ctx: Context) -> Suspend:
+async def block(ctx: StepContext) -> Suspend:
     """Raises BlockError(params_invalid). The name is also the request's title."""
     params = _Params(ctx.params)
     name, correlation = params.name, params.correlation

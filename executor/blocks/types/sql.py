@@ -16,7 +16,7 @@ from executor.blocks.types.connected import CONNECTION, signed_in
 from executor.blocks.types.declared import block_type
 from executor.blocks.types.params import FILLED, TypedParams, changed, invalid, param, shape
 from executor.blocks.vault.connection import Credential
-from executor.kernel.handler.base import Context, Done
+from executor.kernel.handler.base import Done, StepContext
 
 _ROWS_DEFAULT: Final = 1_000
 _TIMEOUT_DEFAULT_S: Final = 30
@@ -155,7 +155,7 @@ def _only_reads(params: Params) -> bool:
     sentence="{query} | Ask a database",
     icon="sql",
 )
-async def block(ctx: Context) -> Done:
+async def block(ctx: StepContext) -> Done:
     """Output {"rows", "columns", "count", "cut", "affected", "ms"}. Raises BlockError(params_invalid), the errors
     of `Databases.ask`, and Lost."""
     params = _Params(ctx.params)

@@ -7,7 +7,7 @@ from typing import Any
 from compiler.catalog import Finding, Params
 from executor.blocks.types.declared import block_type
 from executor.blocks.types.params import FIELD_TITLES, FILLED, TypedParams, param
-from executor.kernel.handler.base import Context, Done
+from executor.kernel.handler.base import Done, StepContext
 from executor.kernel.values.coerce import FIELD_TYPES
 from executor.kernel.values.files import SCHEMA
 from executor.kernel.values.run_input import FILE, start_output
@@ -73,5 +73,5 @@ def _output_of(params: Params) -> dict[str, Any] | None:
     sentence="Input: {fields[].name} | Starts the workflow",
     icon="play",
 )
-async def block(ctx: Context) -> Done:
+async def block(ctx: StepContext) -> Done:
     return Done(start_output(ctx.params, ctx.input))

@@ -1,7 +1,7 @@
 """`@weft.block`: a block type from a typed function or class.
 
     @weft.block(type="convert", category="data", effect="read")
-    async def convert(amount: Decimal, currency: str = "EUR", *, ctx: weft.Context) -> Price:
+    async def convert(amount: Decimal, currency: str = "EUR", *, ctx: weft.StepContext) -> Price:
         '''Converts an amount.'''
 
 Params, form and output follow from the signature (compiler.signature). The function can still be called directly. Its
@@ -36,7 +36,7 @@ from compiler.tracing.steps import name_of
 from executor.blocks.services import services_of
 from executor.blocks.types.params import invalid
 from executor.errors import BlockError, Fenced
-from executor.kernel.handler.base import Context, Done, Outcome, Suspend
+from executor.kernel.handler.base import Done, Outcome, StepContext, Suspend
 from executor.kernel.process.observe import inside
 from executor.kernel.process.tracebacks import log_raised, traceback_of
 
@@ -68,7 +68,7 @@ class TypedBlock(Generic[P, R]):
     def __repr__(self) -> str:
         return f"<block type {self.spec.type!r}>"
 
-    async def run(self, ctx: Context) -> Outcome:
+    async def run(self, ctx: StepContext) -> Outcome:
         """Raises BlockError: the function's own; `params_invalid`; or `function_failed` for other exceptions, which is
         tried again if the policy allows it."""
         try:
@@ -81,7 +81,7 @@ class TypedBlock(Generic[P, R]):
 
 
 async def call_function(
-    ctx: Context,
+    ctx: StepContext,
     name: str,
     function: Callable[..., Any],
     arguments: Mapping[str, Any],

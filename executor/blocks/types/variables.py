@@ -11,7 +11,7 @@ from compiler.catalog import Params, VariableWrite
 from compiler.references import escape
 from executor.blocks.types.declared import block_type
 from executor.blocks.types.params import FIELD_TITLES, FILLED, TypedParams, invalid, param
-from executor.kernel.handler.base import Context, Done, Patch, PatchOp
+from executor.kernel.handler.base import Done, Patch, PatchOp, StepContext
 from executor.kernel.values.coerce import FIELD_TYPES, coerce
 from executor.kernel.values.payload import MISSING
 from executor.kernel.values.variables import OPS, add, parse_path, read
@@ -73,7 +73,7 @@ def _writes(params: Params) -> tuple[VariableWrite, ...]:
     sentence="Change {assign[].name} | Change {assign} | Change variables",
     icon="variable",
 )
-async def block(ctx: Context) -> Done:
+async def block(ctx: StepContext) -> Done:
     """Output: by name, the value assigned; the new number of an increment, null for del."""
     output: dict[str, Any] = {}
     patches: list[Patch] = []

@@ -7,7 +7,7 @@ from datetime import MAXYEAR, UTC, datetime
 from compiler.catalog import Finding, Params
 from executor.blocks.types.declared import block_type
 from executor.blocks.types.params import TypedParams, invalid, param
-from executor.kernel.handler.base import Context, Suspend
+from executor.kernel.handler.base import StepContext, Suspend
 
 
 def _check(params: Params) -> tuple[Finding, ...]:
@@ -35,7 +35,7 @@ class _Params(TypedParams):
     sentence="Wait {seconds} s | Wait until {until} | Wait",
     icon="clock",
 )
-async def block(ctx: Context) -> Suspend:
+async def block(ctx: StepContext) -> Suspend:
     """Raises BlockError(params_invalid). A time that has passed is over at once."""
     params = _Params(ctx.params)
     until, pause_s = params.until, params.seconds

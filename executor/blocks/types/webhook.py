@@ -8,7 +8,7 @@ from typing import Any, Final
 from compiler.catalog import Finding, Params
 from executor.blocks.types.declared import block_type
 from executor.blocks.types.params import ENABLED, TypedParams, param, schema_problem
-from executor.kernel.handler.base import Context, Done
+from executor.kernel.handler.base import Done, StepContext
 
 HEADER_NAME: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,100}")
 # The input of a run is stored and shown: no credential may be in it.
@@ -111,7 +111,7 @@ class _Params(TypedParams, literal=True):
     sentence="Starts when a request arrives",
     icon="webhook",
 )
-async def block(ctx: Context) -> Done:
+async def block(ctx: StepContext) -> Done:
     """Output of a run that was started by hand: its input, and empty values for the rest."""
     sent = ctx.input if isinstance(ctx.input, dict) else {"body": ctx.input}
     empty: dict[str, Any] = {"body": None, "headers": {}, "query": {}, "method": "POST", "delivery": None}

@@ -289,7 +289,7 @@ class NodeLog(Struct, frozen=True, gc=False, tag="node.log", omit_defaults=True)
 
 
 class StepStarted(Struct, frozen=True, gc=False, tag="step.started"):
-    """A handler began call number `n` of `Context.step` or `Context.wait`. `input_hash`: of kind, name and input.
+    """A handler began call number `n` of `ctx.step` or `ctx.wait`. `input_hash`: of kind, name and input.
     `on_lost`: of a durable function. The other fields are those of a durable function as well, and tell only: where its
     code makes the call (`run/call_site.py`), and `shown`, the input without secrets; of a long one the beginning of its
     JSON, as a text."""

@@ -1,6 +1,6 @@
 """The run-time side of a block type: a spec (compiler.catalog) and an async handler.
 
-A handler gets a Context with its params already resolved, and returns an Outcome: `Done`, `Suspend`, or (sentinels
+A handler gets a StepContext with its params already resolved, and returns an Outcome: `Done`, `Suspend`, or (sentinels
 only) `Sized` / `Tested`. It raises BlockError to fail; any other exception is a non-retryable `internal_error`. It
 must not keep state between calls: attempts may run in any process, more than once.
 
@@ -201,7 +201,7 @@ Outcome = Done | Suspend | Sized | Tested
 
 
 class Access(Protocol):
-    """The attempt as its Context asks it."""
+    """The attempt as its StepContext asks it."""
 
     @property
     def run_id(self) -> str: ...
@@ -243,7 +243,7 @@ class Access(Protocol):
     async def repeat_wanted(self) -> bool: ...
 
 
-class Context(Struct, eq=False):
+class StepContext(Struct, eq=False):
     """The input of one attempt, and its access to the engine.
 
     params           resolved; texts that are JavaScript arrive as Bound
@@ -447,10 +447,10 @@ class Context(Struct, eq=False):
         return self.steps
 
 
-def context() -> Context:
+def context() -> StepContext:
     """Return the context of the attempt, inside of a step, of a function of a `python` block or of a block type; also
     in what these call and in threads that `asyncio.to_thread` starts. Raises RuntimeError outside."""
-    found: Context | None = current()
+    found: StepContext | None = current()
     if found is None:
         raise RuntimeError(
             "weft.context() works while a run executes a step: there is no run here. A workflow function and a unit "
@@ -466,7 +466,7 @@ class Block(Protocol):
     @property
     def spec(self) -> BlockSpec: ...
 
-    async def run(self, ctx: Context) -> Outcome: ...
+    async def run(self, ctx: StepContext) -> Outcome: ...
 
 
 class Registry(Catalog, Protocol):

@@ -1,4 +1,4 @@
-"""One attempt while its handler runs, and what the handler can ask of it. See `Context` for what each call does.
+"""One attempt while its handler runs, and what the handler can ask of it. See `StepContext` for what each call does.
 
 The log, the time limit and the mark of the end are made when the handler asks for one of them: most never do.
 """
@@ -168,7 +168,7 @@ class Attempt:
         if self.host.ahead is not None:
             await self.host.ahead.reached(self.seq)
 
-    # --- see Context
+    # --- see StepContext
 
     @property
     def run_id(self) -> str:

@@ -16,7 +16,7 @@ from compiler.catalog import BlockSpec
 from compiler.keys import NodeKey, Path
 from compiler.plan import Node
 from executor.kernel.core import facts as f
-from executor.kernel.handler.base import Context, Done, Outcome, Sized, Suspend, Tested, holds_handles
+from executor.kernel.handler.base import Done, Outcome, Sized, StepContext, Suspend, Tested, holds_handles
 from executor.kernel.handler.needs import RulesOf
 from executor.kernel.run.attempt import Attempt, Host, within
 from executor.kernel.run.failures import failure
@@ -80,7 +80,7 @@ class Launcher:
         return ResultCache(self.host.run.row, self._parts)
 
     async def run(self, own: Attempt, turn: int = 0, count: int = 0) -> Result:
-        """Run an attempt. `turn` and `count` are for sentinels, see Context."""
+        """Run an attempt. `turn` and `count` are for sentinels, see StepContext."""
         node = own.node
         try:
             outcome, cache_key = await self._outcome(own, turn, count)
@@ -157,10 +157,10 @@ class Launcher:
         finally:
             own.end()
 
-    def _context(self, own: Attempt, prepared: _Prepared, path: Path, turn: int, count: int) -> Context:
+    def _context(self, own: Attempt, prepared: _Prepared, path: Path, turn: int, count: int) -> StepContext:
         values = self._values
         broke = turn > 0 and values.broke((*own.started_as[0], (own.node.body, turn - 1)))
-        return Context(
+        return StepContext(
             own,
             prepared.template.fill(values, path),
             values.input,
@@ -172,7 +172,7 @@ class Launcher:
             broke,
         )
 
-    async def _cache_key(self, own: Attempt, template: Template, path: Path, context: Context) -> str:
+    async def _cache_key(self, own: Attempt, template: Template, path: Path, context: StepContext) -> str:
         """Return the cache key: of the value that the author chose, or else of the params."""
         bound = template.cache_key(self._values, path)
         return self._cache.key(own.node, context.params if bound is None else (await own.evaluate([bound]))[0])

@@ -1,4 +1,4 @@
-"""Durable steps inside a handler: implements `Context.step` and `Context.wait`.
+"""Durable steps inside a handler: implements `StepContext.step` and `StepContext.wait`.
 
 A step has two events, each on disk before anything follows from it: `step.started` before its work begins,
 `step.finished` before the handler sees the output. They go the way of what an attempt logs: the run's loop records them
@@ -28,7 +28,7 @@ from executor.errors import BlockError, Fenced, Lost
 from executor.kernel.core.events import StepEffect, StepKind
 from executor.kernel.core.facts import WaitStep
 from executor.kernel.core.state import Step
-from executor.kernel.handler.base import Context, Leaving, MakeSuspend, Suspend
+from executor.kernel.handler.base import Leaving, MakeSuspend, StepContext, Suspend
 from executor.kernel.handler.base import StepKind as Kind
 from executor.kernel.process.threads import call_on
 from executor.kernel.run.attention import step_question
@@ -102,7 +102,7 @@ class AttemptSteps:
     def refused(self) -> BlockError | None:
         return self._order.refused
 
-    # --- see Context ---
+    # --- see StepContext ---
 
     def step(
         self, kind: Kind, name: str, input: Any, work: Callable[[], Awaitable[Any]], effect: StepEffect
@@ -294,12 +294,12 @@ def _value_of(ended: Ended, raised: BaseException | None) -> Any:
     ) from raised
 
 
-def refused_in(handler: Context) -> BlockError | None:
+def refused_in(handler: StepContext) -> BlockError | None:
     """Return the refusal of a step of this context's handler, if it took numbers out of order."""
     return handler.steps.refused if isinstance(handler.steps, AttemptSteps) else None
 
 
-def left_by(handler: Context) -> Left | None:
+def left_by(handler: StepContext) -> Left | None:
     """Return the waits of this context's handler, if it has left."""
     left = getattr(handler.calls or handler.steps, "left", None)
     return left if isinstance(left, Left) else None

@@ -14,7 +14,7 @@ from typing import Any, Final
 import msgspec
 import orjson
 
-from compiler.tracing.durable import Durable, durables_of
+from compiler.tracing.durable import DurableFunction, durables_of
 from executor.blocks.types.python import load_module, steps_of
 from executor.kernel.process.tracebacks import is_of_users
 from executor.service.replay.checking import check
@@ -56,7 +56,7 @@ def move_time() -> None:
         setattr(time, f"{name}_ns", lambda real=real_ns: real() + int(seconds * 1e9))
 
 
-def move_dates(durables: Iterable[Durable[..., Any]]) -> None:
+def move_dates(durables: Iterable[DurableFunction[..., Any]]) -> None:
     """In the modules of users, and after their types are known: those stay what they are."""
     durables = list(durables)
     signatures = [*(one.signature for one in durables), *(one.signature for one in steps_of(durables).values())]

@@ -20,7 +20,7 @@ from msgspec import Struct
 
 from compiler.catalog import BlockSpec
 from executor.blocks.http.client import GuardedClient
-from executor.kernel.handler.base import Block, Context, Outcome
+from executor.kernel.handler.base import Block, Outcome, StepContext
 
 
 class Doing(Struct, frozen=True):
@@ -118,7 +118,7 @@ class WatchedBlock:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._block, name)
 
-    async def run(self, ctx: Context) -> Outcome:
+    async def run(self, ctx: StepContext) -> Outcome:
         doing = Doing(ctx.block, ctx.key, ctx.idempotency_key, ctx.attempt)
         self._entered.add(ctx.run_id, ctx.key)
         before = DOING.set(doing)

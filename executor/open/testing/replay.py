@@ -14,7 +14,7 @@ from typing import Any, Final
 import msgspec
 import orjson
 
-from compiler.tracing.durable import BODY, Durable
+from compiler.tracing.durable import BODY, DurableFunction
 from executor.kernel.journal.reader import Records, output_of
 from executor.open.engine import Engine
 from executor.open.testing.engines import engine
@@ -25,7 +25,7 @@ from executor.service.replay.journals import Journal, load, read, write
 SEEDS: Final = (1, 2)  # of the hashes of texts, on which the order of sets depends
 
 
-def replay(durable: Durable[..., Any], journals: str | Path) -> list[Checked]:
+def replay(durable: DurableFunction[..., Any], journals: str | Path) -> list[Checked]:
     """Enter the function with what recorded runs have (a file of `weft journals export`, or the text of `weft test
     RUN`), and return what it came to: it makes the same calls, gets their recorded results, and nothing is executed.
     Raises AssertionError: it makes other calls, or comes to another end."""
@@ -41,7 +41,7 @@ def replay(durable: Durable[..., Any], journals: str | Path) -> list[Checked]:
     return done
 
 
-async def replays(durable: Durable[..., Any], input: Any = None, *, answers: Answers | None = None) -> None:
+async def replays(durable: DurableFunction[..., Any], input: Any = None, *, answers: Answers | None = None) -> None:
     """Run the function, and enter it again with its journal in other processes, with another clock, other random
     numbers and another order of sets: it must make the same calls. `answers`: see weft.testing.finish. Raises
     AssertionError, which says which call differs."""
@@ -66,7 +66,7 @@ async def journal_of(opened: Engine, run: str) -> Journal:
     return Journal(run, view.workflow, view.status, arguments, tuple(records))
 
 
-async def _elsewhere(durable: Durable[..., Any], journal: Journal, seed: int) -> str:
+async def _elsewhere(durable: DurableFunction[..., Any], journal: Journal, seed: int) -> str:
     """Return where another process parts from the journal, or ""."""
     asked = {
         "path": sys.path,

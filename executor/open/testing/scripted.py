@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from compiler.catalog import BlockSpec
 from executor.blocks.types.registry import Registry
 from executor.errors import BlockError
-from executor.kernel.handler.base import Block, Context, Done, Outcome, Suspend
+from executor.kernel.handler.base import Block, Done, Outcome, StepContext, Suspend
 
 
 class Call(Struct, frozen=True):
@@ -25,7 +25,7 @@ class Call(Struct, frozen=True):
     params: dict[str, Any]
 
 
-class Scripted:
+class ScriptedBlock:
     """See `scripted`. `calls`: its attempts, in the order in which they began."""
 
     def __init__(self, spec: BlockSpec, script: Sequence[Any]) -> None:
@@ -33,7 +33,7 @@ class Scripted:
         self.calls: list[Call] = []
         self._script = list(script)
 
-    async def run(self, ctx: Context) -> Outcome:
+    async def run(self, ctx: StepContext) -> Outcome:
         self.calls.append(Call(ctx.block, ctx.key, ctx.attempt, ctx.idempotency_key, ctx.params))
         if not self._script:
             return Done(None)
@@ -47,7 +47,7 @@ class Scripted:
         return result if isinstance(result, Done | Suspend) else Done(result)
 
 
-def scripted(type: str, *script: Any, like: Block | None = None) -> Scripted:
+def scripted(type: str, *script: Any, like: Block | None = None) -> ScriptedBlock:
     """A block type `type` whose attempts have these results, one after the other, and the last one from then on: an
     output (any JSON value), a `Done` or `Suspend`, an exception to raise, or a function that gets `ctx` and returns one
     of these.
@@ -58,7 +58,7 @@ def scripted(type: str, *script: Any, like: Block | None = None) -> Scripted:
     if spec is None:
         params = {"type": "object", "properties": {}, "additionalProperties": True}
         spec = BlockSpec(type, type, "", "action", params=params, effect="write", idempotent=False)
-    return Scripted(replace(spec, type=type, inline=False), script)
+    return ScriptedBlock(replace(spec, type=type, inline=False), script)
 
 
 def failure(message: str, code: str = "scripted", *, retryable: bool = True) -> BlockError:

@@ -8,7 +8,7 @@ from typing import Any, Final
 import orjson
 from msgspec import Struct
 
-from compiler.tracing.durable import Durable
+from compiler.tracing.durable import DurableFunction
 from executor.errors import BlockError
 from executor.kernel.journal.codec import data_of
 from executor.kernel.journal.given import is_same
@@ -35,7 +35,7 @@ class Checked(Struct, frozen=True):
     left_out: int = 0
 
 
-async def check(durable: Durable[..., Any], journal: Journal) -> Checked:
+async def check(durable: DurableFunction[..., Any], journal: Journal) -> Checked:
     """Enter the function with all that the journal has. Raises BadRequest, CorruptJournal."""
     entered = await enter(durable, journal)
     error = entered.error if entered.end == "raised" else None

@@ -18,7 +18,7 @@ from msgspec import Struct
 from compiler.compile import compile_document
 from compiler.keys import NodeKey
 from compiler.plan import Plan
-from compiler.tracing.durable import BODY, UNDO, Durable
+from compiler.tracing.durable import BODY, UNDO, DurableFunction
 from executor.blocks.http.client import GuardedClient
 from executor.blocks.sandbox.sandbox import Sandbox
 from executor.blocks.services import Services
@@ -27,7 +27,7 @@ from executor.blocks.types.registry import Registry
 from executor.errors import BadRequest
 from executor.kernel.core.evolve import evolve
 from executor.kernel.core.state import State, Step
-from executor.kernel.handler.base import Access, Context, Leaving
+from executor.kernel.handler.base import Access, Leaving, StepContext
 from executor.kernel.journal.codec import Codec, data_of
 from executor.kernel.process.clock import SystemClock
 from executor.kernel.process.timers import Timers
@@ -203,7 +203,7 @@ class _Attempt:
 
 
 async def enter(
-    durable: Durable[..., Any],
+    durable: DurableFunction[..., Any],
     journal: Journal,
     to: int | None = None,
     stopped: Callable[[Replay], object] = lambda replay: None,
@@ -215,7 +215,7 @@ async def enter(
     if cancelled is not None:
         replay = UndoReplay(entry, journal, stopped, cancelled)
     own = _Attempt(journal, replay, entry.attempt, registry)
-    ctx = Context(
+    ctx = StepContext(
         cast(Access, own),
         {"function": durable.called, "arguments": journal.arguments, "code": journal.code},
         None,
@@ -236,7 +236,7 @@ async def enter(
     return Entered("returned", done.output)
 
 
-def plan_of(durable: Durable[..., Any], registry: Registry) -> Plan:
+def plan_of(durable: DurableFunction[..., Any], registry: Registry) -> Plan:
     compiled = compile_document(durable.document(), registry)
     assert compiled.plan is not None, compiled.diagnostics
     return compiled.plan

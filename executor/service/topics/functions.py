@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from compiler.signature import Unfit, read, write
 from compiler.tracing.asks import SIGNAL, Query, Update
-from compiler.tracing.durable import TYPE, Durable
+from compiler.tracing.durable import TYPE, DurableFunction
 from compiler.tracing.duration import Duration, seconds_of
 from executor.blocks.types.durable import DurableBlock
 from executor.errors import BadRequest, BlockError, Conflict, NotFound, Refused
@@ -202,7 +202,7 @@ class Functions(Topic):
 
     # --- their functions ---
 
-    async def _function_of(self, row: RunRow) -> tuple[str, Durable[..., Any] | None]:
+    async def _function_of(self, row: RunRow) -> tuple[str, DurableFunction[..., Any] | None]:
         """Return the name of the durable function that a run runs, and the function, if it is here. Raises NotFound."""
         plan = await load_plan(self._store, row.plan_hash)
         node = next((node for node in plan.nodes if node.type == TYPE), None)
@@ -212,7 +212,7 @@ class Functions(Topic):
         called = str(msgspec.json.decode(node.params).get("function"))
         return called, self._here().get(called)
 
-    def _here(self) -> Mapping[str, Durable[..., Any]]:
+    def _here(self) -> Mapping[str, DurableFunction[..., Any]]:
         block = self._parts.registry.handler(TYPE) if self._parts.registry.get(TYPE) is not None else None
         return block.functions if isinstance(block, DurableBlock) else {}
 
@@ -224,7 +224,7 @@ class Functions(Topic):
         )
 
 
-def _named(durable: Durable[..., Any], kind: str, all: Mapping[str, R], name: str) -> R:
+def _named(durable: DurableFunction[..., Any], kind: str, all: Mapping[str, R], name: str) -> R:
     if name not in all:
         has = ", ".join(all) or "none"
         message = f"durable function {durable.called!r} has no {kind} {name!r}; it has: {has}"

@@ -7,7 +7,7 @@ import asyncio
 from pathlib import Path
 
 from compiler.catalog import BlockSpec
-from executor.kernel.handler.base import Context, Done
+from executor.kernel.handler.base import Done, StepContext
 
 PAUSE_S = 0.05
 LINGER_S = 10.0  # longer than the engine waits for a block to stop
@@ -30,7 +30,7 @@ class Speak:
         },
     )
 
-    async def run(self, ctx: Context) -> Done:
+    async def run(self, ctx: StepContext) -> Done:
         text = str(ctx.params.get("text", ""))
         until = Path(str(ctx.params.get("until")))
         words = text.split()
@@ -64,7 +64,7 @@ class Flood:
         },
     )
 
-    async def run(self, ctx: Context) -> Done:
+    async def run(self, ctx: StepContext) -> Done:
         return Done([{"row": n, "text": ROW} for n in range(int(ctx.params["bytes"]) // (len(ROW) + 20))])
 
 

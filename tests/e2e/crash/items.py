@@ -8,10 +8,10 @@ import time
 from pathlib import Path
 from typing import Any
 
-from executor.kernel.handler.base import Context
+from executor.kernel.handler.base import StepContext
 
 
-async def in_the_loop(items: list[str], file: str, stop: int, ctx: Context) -> dict[str, Any]:
+async def in_the_loop(items: list[str], file: str, stop: int, ctx: StepContext) -> dict[str, Any]:
     began = ctx.last_checkpoint or 0
     for n in range(began, len(items)):
         while n == stop and ctx.attempt == 1:
@@ -21,7 +21,7 @@ async def in_the_loop(items: list[str], file: str, stop: int, ctx: Context) -> d
     return {"began": began, "attempt": ctx.attempt}
 
 
-def in_a_thread(items: list[str], file: str, stop: int, ctx: Context) -> dict[str, Any]:
+def in_a_thread(items: list[str], file: str, stop: int, ctx: StepContext) -> dict[str, Any]:
     began = ctx.last_checkpoint or 0
     for n in range(began, len(items)):
         while n == stop and ctx.attempt == 1:

@@ -22,7 +22,7 @@ from compiler.keys import CLEANUP_SUFFIX
 from executor.blocks.types.registry import Registry
 from executor.errors import BlockError
 from executor.kernel.handler.base import Block as BlockType
-from executor.kernel.handler.base import ChildRequest, Context, Done, Outcome, Sized, Suspend, Tested
+from executor.kernel.handler.base import ChildRequest, Done, Outcome, Sized, StepContext, Suspend, Tested
 from executor.kernel.values.payload import Bound
 from tests.simulation.document import Blocks, document_of
 from tests.simulation.reference import Verdict, judge
@@ -136,7 +136,7 @@ class Script:
         specs = [spec for type in catalog.types() if (spec := catalog.get(type)) is not None]
         return Registry([_Scripted(spec, self.perform) for spec in [*specs, _STEP]])
 
-    async def perform(self, ctx: Context, inline: bool) -> Outcome:
+    async def perform(self, ctx: StepContext, inline: bool) -> Outcome:
         node, _, path = ctx.key.partition("@")
         if not inline:
             attempt = (ctx.run_id, node, path, ctx.attempt)
@@ -153,7 +153,7 @@ class Script:
         return await self._by_table(ctx, self.cases[ctx.workflow], node, path)
 
     @contextmanager
-    def _place(self, ctx: Context, process: str, attempt: Attempt) -> Iterator[None]:
+    def _place(self, ctx: StepContext, process: str, attempt: Attempt) -> Iterator[None]:
         """Of those at work with the same key no more than the limit says are of processes that live, and of the lease
         of their run."""
         case = self.cases.get(ctx.workflow)
@@ -176,7 +176,7 @@ class Script:
             if at_work.get(attempt) == mine:
                 del at_work[attempt]
 
-    async def _show(self, ctx: Context) -> None:
+    async def _show(self, ctx: StepContext) -> None:
         """Live text and a checkpoint, of a run that may be ahead of its journal."""
         if ctx.workflow not in self.cases or not self.cases[ctx.workflow].ahead:
             return
@@ -204,7 +204,7 @@ class Script:
             return False
         return True
 
-    async def _by_table(self, ctx: Context, case: Case, node: str, path: str) -> Outcome:
+    async def _by_table(self, ctx: StepContext, case: Case, node: str, path: str) -> Outcome:
         block, act = case.block(node), case.act(node, path)
         if node.endswith(":end"):
             if act.test_fails_after and act.test_fails_after == ctx.turn:
@@ -239,18 +239,18 @@ class Script:
             return Done(output, response={"status": 200, "headers": {}, "body": output})
         return Done(output, act.route)
 
-    async def _as_new(self, ctx: Context, output: dict[str, Any]) -> Done:
+    async def _as_new(self, ctx: StepContext, output: dict[str, Any]) -> Done:
         """The next run does the same, and then responds."""
         assert ctx.prepare_next is not None
         new = await ctx.prepare_next({"last": True})
         return Done({**output, "input": orjson.loads(new.input), "version": new.version}, next=new)
 
-    def _steps_of(self, ctx: Context, block: Block) -> Handler | None:
+    def _steps_of(self, ctx: StepContext, block: Block) -> Handler | None:
         if block.kind != "plain" or block.inline:
             return None
         return self.stepping.begin(ctx, (UNWIRED,))
 
-    def _suspend(self, ctx: Context, case: Case, act: Behaviour, node: str, path: str) -> Suspend:
+    def _suspend(self, ctx: StepContext, case: Case, act: Behaviour, node: str, path: str) -> Suspend:
         rng, now_ms = self.rng, ctx.now_ms
         actions = (*ACTIONS, UNWIRED)
         if act.wait == "timer":
@@ -268,13 +268,13 @@ class Script:
             return Suspend("signal", {"title": ctx.key}, due_ms=due_ms, name="go", correlation=ctx.key)
         return Suspend("webhook" if kind == "webhook" else "form", due_ms=due_ms)
 
-    async def _child(self, ctx: Context, fails: bool) -> Suspend:
+    async def _child(self, ctx: StepContext, fails: bool) -> Suspend:
         assert ctx.prepare_child is not None
         document = child_document(Random(f"{ctx.key} {self.rng.randrange(4)}"), fails)
         child = await ctx.prepare_child(ChildRequest(definition=document, input={}))
         return Suspend("child", child=child)
 
-    async def _step(self, ctx: Context) -> Outcome:
+    async def _step(self, ctx: StepContext) -> Outcome:
         """A block of a child run."""
         match ctx.params["do"]:
             case "fail":
@@ -329,11 +329,11 @@ class Expressions:
 
 
 class _Scripted:
-    def __init__(self, spec: BlockSpec, perform: Callable[[Context, bool], Any]) -> None:
+    def __init__(self, spec: BlockSpec, perform: Callable[[StepContext, bool], Any]) -> None:
         self.spec = spec
         self._perform = perform
 
-    async def run(self, ctx: Context) -> Outcome:
+    async def run(self, ctx: StepContext) -> Outcome:
         outcome: Outcome = await self._perform(ctx, self.spec.inline)
         return outcome
 

@@ -17,7 +17,7 @@ import orjson
 
 from executor.errors import BlockError
 from executor.kernel.core.events import StepEffect
-from executor.kernel.handler.base import Context, Suspend
+from executor.kernel.handler.base import StepContext, Suspend
 
 STEP_FAILED = "step_scripted"
 LOST = "attempt_lost"
@@ -137,7 +137,7 @@ class Stepping:
         rng = Random(f"world {seed} steps")
         return cls(rng, ledger, owns, rng.choice((0.4, 0.9)) if rng.random() < 0.4 else 0.0)
 
-    def begin(self, ctx: Context, actions: tuple[str, ...]) -> Handler | None:
+    def begin(self, ctx: StepContext, actions: tuple[str, ...]) -> Handler | None:
         """None: this block has no steps."""
         plan = Random(f"{ctx.workflow} {ctx.key} steps")
         return Handler(self, ctx, plan, actions) if plan.random() < self.share else None
@@ -147,7 +147,7 @@ class Handler:
     """One attempt of a block with steps: some calls, one after the other or side by side, and maybe waits between, of
     which several may be open at the same time."""
 
-    def __init__(self, stepping: Stepping, ctx: Context, plan: Random, actions: tuple[str, ...]) -> None:
+    def __init__(self, stepping: Stepping, ctx: StepContext, plan: Random, actions: tuple[str, ...]) -> None:
         self._of = stepping
         self._ctx = ctx
         self._plan = plan

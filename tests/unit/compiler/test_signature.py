@@ -21,7 +21,7 @@ from compiler.signature import (
 )
 
 if TYPE_CHECKING:
-    from executor.kernel.handler.base import Context
+    from executor.kernel.handler.base import StepContext
 
 
 @dataclass
@@ -36,7 +36,7 @@ class Quote(msgspec.Struct):
 
 def quote_price(
     item: str,
-    ctx: Context,
+    ctx: StepContext,
     to: Address,
     key: Annotated[str, Param(secret=True, title="API key")],
     amount: Annotated[int, msgspec.Meta(ge=1)] = 1,

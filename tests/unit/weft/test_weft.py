@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from types import ModuleType
 
 import pytest
 
 import weft
+from server import client
 from tests.support.weft_names import OUT, stub
+from weft import answers, testing
 
 NAMES = sorted(vars(weft)["_NAMES"])
 
@@ -22,6 +25,17 @@ def test_type_checkers_see_what_programs_get() -> None:
 def test_each_name_is_there(name: str) -> None:
     assert getattr(weft, name) is not None
     assert name in dir(weft)
+
+
+@pytest.mark.parametrize("module", [weft, weft.draw, testing, answers, client], ids=lambda module: str(module.__name__))
+def test_no_two_names_differ_by_capitals_alone(module: ModuleType) -> None:
+    """A reader, and a search without case, could take one for the other."""
+    alike: dict[str, list[str]] = {}
+    for name in getattr(module, "__all__", dir(module)):
+        if not name.startswith("_"):
+            alike.setdefault(name.replace("_", "").lower(), []).append(name)
+    assert len(alike) > 5
+    assert [names for names in alike.values() if len(names) > 1] == []
 
 
 def test_a_name_that_is_not_there() -> None:

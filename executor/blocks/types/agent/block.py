@@ -38,7 +38,7 @@ from executor.blocks.types.asking import ATTEMPTS, Spent, conversation_of, file_
 from executor.blocks.types.params import invalid, lacking_function, listed
 from executor.blocks.types.python import Python
 from executor.errors import BlockError
-from executor.kernel.handler.base import Context, Done
+from executor.kernel.handler.base import Done, StepContext
 from executor.kernel.values.money import nanos_of
 from executor.kernel.values.payload import render
 
@@ -81,7 +81,7 @@ class AgentBlock:
         found = (lacking_function("Python function", tool, self._names) for _, tool in listed(params.get("tools")))
         return next((what for what in found if what is not None), None)
 
-    async def run(self, ctx: Context) -> Done:
+    async def run(self, ctx: StepContext) -> Done:
         """Output {"content", "rounds", "tool_calls", "model", "usage", "cost"}, and "memory" with one. Raises
         BlockError: params_invalid; output_invalid; limit_rounds, limit_tool_calls, budget_spent, cost_unknown; and
         those of ModelClient.reply and ToolClient."""
@@ -99,7 +99,7 @@ class Talk:
     """One run of an agent with these tools. `ctx` makes its steps and waits. `judge` returns the problems of an answer;
     without it, those by the schema."""
 
-    def __init__(self, ctx: Context, tools: Mapping[str, Tool], judge: Judge | None = None) -> None:
+    def __init__(self, ctx: StepContext, tools: Mapping[str, Tool], judge: Judge | None = None) -> None:
         self._ctx = ctx
         self._judge = judge or self._by_schema
         self._params = params = AgentParams({name: value for name, value in ctx.params.items() if name != "tools"})

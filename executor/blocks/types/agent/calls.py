@@ -30,7 +30,7 @@ from executor.blocks.types.typed import raised_in
 from executor.errors import BadRequest, BlockError
 from executor.kernel.core.decide_attempts import delay_ms
 from executor.kernel.core.events import StepEffect
-from executor.kernel.handler.base import Access, Block, ChildRequest, Context, Done, Steps, Suspend
+from executor.kernel.handler.base import Access, Block, ChildRequest, Done, StepContext, Steps, Suspend
 from executor.kernel.values.payload import Bound, render
 from executor.kernel.values.places import fill, form_of
 from executor.kernel.values.schema import violations
@@ -42,7 +42,7 @@ TIMEOUT_S: Final = 300.0  # of a call of a function without a timeout of its own
 RESULT_MAX: Final = 256 * 1024  # characters of a result that the model gets
 
 
-def problem_with(ctx: Context, tool: Tool, arguments: Mapping[str, Any]) -> str | None:
+def problem_with(ctx: StepContext, tool: Tool, arguments: Mapping[str, Any]) -> str | None:
     """Return what is wrong with these arguments, or None. Raises BlockError(params_invalid) if the schema is not
     valid."""
     try:
@@ -52,7 +52,7 @@ def problem_with(ctx: Context, tool: Tool, arguments: Mapping[str, Any]) -> str 
     return "; ".join(f"{problem['pointer'] or 'arguments'}: {problem['message']}" for problem in found[:5]) or None
 
 
-async def needs_approval(ctx: Context, tool: Tool, arguments: Mapping[str, Any]) -> bool:
+async def needs_approval(ctx: StepContext, tool: Tool, arguments: Mapping[str, Any]) -> bool:
     """Return True if a person must approve this call, by the tool or by its function. A condition is evaluated in a
     step, so only once."""
     if tool.step is not None and await _wants_approval(ctx, tool, tool.step, arguments):
@@ -75,7 +75,7 @@ async def needs_approval(ctx: Context, tool: Tool, arguments: Mapping[str, Any])
     return bool(await ctx.step("step", f"approve {tool.name}?", arguments, work, effect="none"))
 
 
-async def _wants_approval(ctx: Context, tool: Tool, step: Step[Any, Any], arguments: Mapping[str, Any]) -> bool:
+async def _wants_approval(ctx: StepContext, tool: Tool, step: Step[Any, Any], arguments: Mapping[str, Any]) -> bool:
     condition = step.approve
     if isinstance(condition, bool):
         return condition
@@ -95,7 +95,7 @@ def _writes(block: Block, params: Mapping[str, Any]) -> bool:
     return spec.effect == "write" and not (spec.only_reads is not None and spec.only_reads(params))
 
 
-def question(ctx: Context, tool: Tool, arguments: Mapping[str, Any]) -> Suspend:
+def question(ctx: StepContext, tool: Tool, arguments: Mapping[str, Any]) -> Suspend:
     """Return the approval request: the arguments can be edited, with one field for each."""
     needed = tool.schema.get("required") or ()
     edited = {name: _field(field, arguments, name, name in needed) for name, field in tool.editable.items()}
@@ -167,7 +167,7 @@ class _Inside:
         raise invalid("a block inside of a step cannot start runs")
 
 
-async def call_block(ctx: Context, block: Block, params: dict[str, Any], call: str) -> Any:
+async def call_block(ctx: StepContext, block: Block, params: dict[str, Any], call: str) -> Any:
     """Return the output of the block. `call` identifies the call in the attempt. Raises BlockError."""
     own = cast(Access, _Inside(ctx.own, block.spec.type, call))
     inner = replace(ctx, own=own, params=params, last_checkpoint=None, steps=None, calls=None)
@@ -177,7 +177,7 @@ async def call_block(ctx: Context, block: Block, params: dict[str, Any], call: s
     return outcome.output
 
 
-async def call_step(ctx: Context, tool: Tool, step: Step[Any, Any], params: dict[str, Any], call: str) -> Any:
+async def call_step(ctx: StepContext, tool: Tool, step: Step[Any, Any], params: dict[str, Any], call: str) -> Any:
     """Call the function with its time limit, and again after an error as its policy says. Raises BlockError."""
     retry, limit_s = Retry(**step.policy.get("retry", {})), step.policy.get("timeout_s", TIMEOUT_S)
     for tries in count(1):
@@ -198,7 +198,7 @@ async def call_step(ctx: Context, tool: Tool, step: Step[Any, Any], params: dict
     raise AssertionError("it counts without an end")
 
 
-async def child_of(ctx: Context, tool: Tool, arguments: Mapping[str, Any]) -> Suspend:
+async def child_of(ctx: StepContext, tool: Tool, arguments: Mapping[str, Any]) -> Suspend:
     """Return the run of the workflow. Raises BlockError if there is no such workflow, or the input does not fit."""
     if tool.definition is not None:
         request = ChildRequest(definition=tool.definition, input=dict(arguments))
@@ -303,7 +303,7 @@ _TEXTS: Final = re.compile(r""""(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'""")
 _ARGUMENTS: Final = re.compile(r"(?<![\w$.])args(?![\w$])")
 
 
-async def is_asked(ctx: Context, condition: Bound, schema: Mapping[str, Any], arguments: Mapping[str, Any]) -> bool:
+async def is_asked(ctx: StepContext, condition: Bound, schema: Mapping[str, Any], arguments: Mapping[str, Any]) -> bool:
     """Return True if a person must approve the call (`approve: if`). The result of the expression counts only if it
     compares values of one type: `"60 EUR" > 50` is false, and would let the call through. In doubt, approval is needed.
     Raises the errors of `ctx.evaluate`."""

@@ -21,14 +21,14 @@ from executor.blocks.types.connected import signed_in
 from executor.blocks.types.params import invalid
 from executor.blocks.vault.connection import Credential
 from executor.errors import BlockError
-from executor.kernel.handler.base import Context
+from executor.kernel.handler.base import StepContext
 
 OFFERED_MAX: Final = 128  # tools of an agent, if some are of MCP servers
 _NAME_MAX: Final = 64
 _FOREIGN = re.compile(r"[^A-Za-z0-9_-]+")
 
 
-async def with_servers(ctx: Context, tools: Mapping[str, Tool]) -> dict[str, Tool]:
+async def with_servers(ctx: StepContext, tools: Mapping[str, Tool]) -> dict[str, Tool]:
     """Return the tools, with each server replaced by its tools. Raises BlockError if a server cannot be reached."""
     servers = [tool for tool in tools.values() if tool.server is not None]
     if not servers:
@@ -57,7 +57,7 @@ async def with_servers(ctx: Context, tools: Mapping[str, Tool]) -> dict[str, Too
     return offered
 
 
-async def call_remote(ctx: Context, tool: Tool, arguments: Mapping[str, Any], call: str) -> Any:
+async def call_remote(ctx: StepContext, tool: Tool, arguments: Mapping[str, Any], call: str) -> Any:
     """Call a tool of an MCP server and return its result. `call` identifies the call of the agent. Raises
     BlockError."""
     assert tool.server is not None and tool.remote is not None
@@ -71,7 +71,7 @@ async def call_remote(ctx: Context, tool: Tool, arguments: Mapping[str, Any], ca
         return await signed_in(ctx, tool.connection, ask)
 
 
-async def _listed(ctx: Context, tool: Tool) -> list[ServerTool]:
+async def _listed(ctx: StepContext, tool: Tool) -> list[ServerTool]:
     server, only = tool.server, tool.only
     assert server is not None
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from compiler.tracing.durable import Durable
+from compiler.tracing.durable import DurableFunction
 
 FLOW = '''
 from dataclasses import dataclass
@@ -56,7 +56,7 @@ def code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Code]:
             (tmp_path / f"{name}.py").write_text(text)
             sys.modules.pop(name, None)
         invalidate_caches()
-        made: Durable[..., object] = import_module("flow").order
+        made: DurableFunction[..., object] = import_module("flow").order
         return made.code
 
     yield load

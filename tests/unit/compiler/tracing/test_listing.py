@@ -40,7 +40,7 @@ async def pays(below_: str, charge: str = "") -> None:
     await weft.call("other", {})  # marked: call
 
 
-def source_of(function: weft.Durable[..., Any]) -> dict[str, Any]:
+def source_of(function: weft.DurableFunction[..., Any]) -> dict[str, Any]:
     made: dict[str, Any] = function.document()["blocks"]["body"]["source"]
     return made
 

@@ -164,9 +164,9 @@ async def test_a_retried_attempt_has_its_own_error(
     engine: Engine, started: Any, node: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from executor.errors import BlockError
-    from executor.kernel.handler.base import Context, Done
+    from executor.kernel.handler.base import Done, StepContext
 
-    async def fails_twice(ctx: Context) -> Done:
+    async def fails_twice(ctx: StepContext) -> Done:
         if ctx.attempt < 3:
             raise BlockError(f"no {ctx.attempt}", code="flaky")
         return Done({"attempt": ctx.attempt})

@@ -22,7 +22,7 @@ from executor.open.testing.play import Stuck, finish
 from executor.service.views import RunView
 from tests.support.durable_functions import after, again, branches, do, outside, queue, saga, signup
 
-Made = weft.Durable[..., Any]
+Made = weft.DurableFunction[..., Any]
 
 
 async def played(flow: Made, answers: Any = None, **arguments: Any) -> RunView:

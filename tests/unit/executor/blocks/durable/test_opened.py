@@ -90,7 +90,7 @@ async def either() -> str:
     async with weft.callback() as called:
         await send(called.url)
         match await weft.first(called, weft.signal("stop")):
-            case weft.First(0, body):
+            case weft.FirstCompleted(0, body):
                 return f"called with {body}"
             case _:
                 pass

@@ -54,7 +54,7 @@ async def cart(owner: str, rounds: int = 0) -> float:
     weft.state(shown)
     while True:
         match await weft.first(add.next(), close.next()):
-            case weft.First(0, asked):
+            case weft.FirstCompleted(0, asked):
                 if not asked.value:
                     await asked.refuse("an item has a name")
                     continue
@@ -64,7 +64,7 @@ async def cart(owner: str, rounds: int = 0) -> float:
                 await asked.answer(len(shown.items))
                 if asked.value == "again":
                     await cart.continue_as_new(owner, rounds=rounds + 1)
-            case weft.First(_, asked):
+            case weft.FirstCompleted(_, asked):
                 await asked.answer(shown.total)  # type: ignore[arg-type]  # the index of `First` narrows no type
                 return shown.total
 
@@ -247,7 +247,7 @@ def ask(text: str) -> str: ...  # type: ignore[empty-body]  # an update has a si
 @weft.durable
 async def dropping() -> list[str]:
     match await weft.first(weft.signal("go"), put.next()):
-        case weft.First(1):
+        case weft.FirstCompleted(1):
             return ["the update came first"]
     taken: list[str] = []
     for _ in range(2):

@@ -21,7 +21,7 @@ from tests.support.durable_functions import after, do, outside
 DAY = 24 * 3600
 
 
-async def output_of(flow: weft.Durable[..., Any], answers: Any = None, **arguments: Any) -> Any:
+async def output_of(flow: weft.DurableFunction[..., Any], answers: Any = None, **arguments: Any) -> Any:
     outside.clear()
     async with engine(workflows=[flow]) as opened:
         run = (await opened.submit(flow, **arguments)).run
@@ -149,7 +149,7 @@ async def never_again(what: str) -> str:
 @weft.durable
 async def dropping() -> str:
     match await weft.first(never_again("a"), weft.sleep(hours=2)):
-        case weft.First(1):
+        case weft.FirstCompleted(1):
             await weft.sleep(days=30)
             return f"{weft.now():%m-%d %H}"
     return "?"

@@ -45,9 +45,9 @@ async def quick(what: str) -> str:
 async def either() -> list[Any]:
     """Which ended first; and what the code did then, while the step that has lost is over."""
     match await weft.first(long(), weft.signal("stop", type=str)):
-        case weft.First(0, value):
+        case weft.FirstCompleted(0, value):
             return ["step", value]
-        case weft.First(_, value):
+        case weft.FirstCompleted(_, value):
             return ["signal", value, await quick("after")]
 
 

@@ -1,4 +1,4 @@
-"""A Context for the control blocks. Expressions are looked up in a table: what a source gives, or what it throws."""
+"""A context for the control blocks. Expressions are looked up in a table: what a source gives, or what it throws."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 from compiler.plan import Cache
 from executor.errors import BlockError
-from executor.kernel.handler.base import ChildRequest, Context, Memory, Over, StepResults, Steps
+from executor.kernel.handler.base import ChildRequest, Memory, Over, StepContext, StepResults, Steps
 from executor.kernel.handler.durable import DurableCalls
 from executor.kernel.store.run_rows import NewRun
 from executor.kernel.values.payload import Bound
@@ -106,10 +106,10 @@ _OF_CONTEXT = {"variables", "input", "now_ms", "turn", "count", "broke", "wired"
 
 def context(
     params: dict[str, Any] | None = None, type: str = "x", *, js: Sandbox | Mapping[str, Any] | None = None, **more: Any
-) -> Context:
+) -> StepContext:
     """`more`: fields of the context, and what an attempt has."""
     sandbox = js if isinstance(js, Sandbox) else Sandbox(js or {})
     given: dict[str, Any] = {"input": None, "variables": {}, "now_ms": 0}
     given |= {name: value for name, value in more.items() if name in _OF_CONTEXT}
     own = Own(type, sandbox, **{name: value for name, value in more.items() if name not in _OF_CONTEXT})
-    return Context(own, params or {}, **given)
+    return StepContext(own, params or {}, **given)

@@ -10,7 +10,7 @@ from executor.blocks.http.client import GuardedClient
 from executor.blocks.llm.endpoints import Endpoints
 from executor.blocks.sandbox.sandbox import Sandbox
 from executor.blocks.services import Services
-from executor.kernel.handler.base import Context, Stepped
+from executor.kernel.handler.base import StepContext, Stepped
 from tests.support.dev_model import DevModel, dev_model
 from tests.unit.executor.blocks.types.flow import context
 
@@ -33,6 +33,6 @@ class _Undivided:
         return done.output if isinstance(done, Stepped) else done
 
 
-def asking(params: dict[str, Any], services: Services) -> Context:
+def asking(params: dict[str, Any], services: Services) -> StepContext:
     """The context of a block that asks a model."""
     return context(params, services=services, steps=_Undivided)

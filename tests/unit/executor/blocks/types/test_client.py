@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from executor.blocks.types.typed import block
-from executor.kernel.handler.base import Context
+from executor.kernel.handler.base import StepContext
 from tests.support.clock import ManualClock
 from tests.support.documents import document
 from tests.support.endpoints import Request, answer, http
@@ -16,13 +16,13 @@ from tests.support.runs import engine_on, outputs, ran
 
 
 @block(type="asks", effect="read", attempts=2)
-async def asks(url: str, ctx: Context, method: str = "GET", body: Any = None) -> dict[str, Any]:
+async def asks(url: str, ctx: StepContext, method: str = "GET", body: Any = None) -> dict[str, Any]:
     response = (await ctx.http.request(method, url, json=body)).raise_for_status()
     return {"status": response.status, "json": response.json(), "url": response.url}
 
 
 @block(type="tells", effect="none")
-def tells(ctx: Context) -> str:
+def tells(ctx: StepContext) -> str:
     return ctx.now.isoformat()
 
 

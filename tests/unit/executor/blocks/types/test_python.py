@@ -18,7 +18,7 @@ from executor.blocks.types.functions import python_blocks
 from executor.blocks.types.python import Python, import_functions
 from executor.blocks.types.registry import Registry
 from executor.errors import BlockError
-from executor.kernel.handler.base import Context
+from executor.kernel.handler.base import StepContext
 from executor.kernel.handler.base import context as current
 from executor.kernel.process.threads import FunctionThreads
 from tests.unit.executor.blocks.types.flow import context
@@ -30,7 +30,7 @@ def quote(item: str, amount: int = 1) -> dict[str, Any]:
     return {"item": item, "price": 3 * amount, "thread": threading.current_thread() is not threading.main_thread()}
 
 
-async def mine(ctx: Context, n: int) -> tuple[str, int]:
+async def mine(ctx: StepContext, n: int) -> tuple[str, int]:
     return ctx.key, n
 
 
@@ -168,7 +168,7 @@ def priced(item: Item, factor: float = 2) -> Priced:
 
 
 @step
-async def told(items: list[Item], ctx: Context) -> str:
+async def told(items: list[Item], ctx: StepContext) -> str:
     return f"{ctx.key}: {', '.join(item.name for item in items)}"
 
 
@@ -192,7 +192,7 @@ def keyed(item: Item) -> str:
 
 
 @step
-async def keyed_later(ctx: Context, item: Item) -> list[str]:
+async def keyed_later(ctx: StepContext, item: Item) -> list[str]:
     assert current() is ctx
     return [keyed(item), await asyncio.to_thread(keyed, item)]
 

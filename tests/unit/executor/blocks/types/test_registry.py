@@ -12,7 +12,7 @@ from executor.blocks.types import break_, condition, loop, note, parallel, regis
 from executor.blocks.types import set as set_
 from executor.blocks.types.registry import Registry
 from executor.errors import NotFound
-from executor.kernel.handler.base import Block, Context, Done
+from executor.kernel.handler.base import Block, Done, StepContext
 
 OURS: list[Block] = [m.block for m in (start, set_, variables, condition, router, loop, parallel, break_, note)]
 
@@ -21,7 +21,7 @@ class Thing:
     def __init__(self, type: str = "thing", title: str = "Thing") -> None:
         self.spec = BlockSpec(type=type, title=title, description="", category="action")
 
-    async def run(self, ctx: Context) -> Done:
+    async def run(self, ctx: StepContext) -> Done:
         return Done()
 
 

@@ -17,7 +17,7 @@ from compiler.signature import Param
 from executor.blocks.types.registry import Registry
 from executor.blocks.types.typed import TypedBlock, block
 from executor.errors import BlockError
-from executor.kernel.handler.base import Context, Done, Suspend
+from executor.kernel.handler.base import Done, StepContext, Suspend
 from tests.support.documents import document
 from tests.support.runs import engine_on, outputs, ran
 
@@ -33,7 +33,7 @@ class Address(pydantic.BaseModel):
 
 
 @block(type="price_of", category="data", effect="read", attempts=2, timeout_s=5)
-async def price(item: str, amount: Annotated[int, msgspec.Meta(ge=1)] = 1, *, ctx: Context) -> Price:
+async def price(item: str, amount: Annotated[int, msgspec.Meta(ge=1)] = 1, *, ctx: StepContext) -> Price:
     """Price of an item.
 
     Args:
@@ -68,7 +68,7 @@ class Resize:
         if self.width < 0:
             raise ValueError("width is negative")
 
-    async def run(self, ctx: Context) -> str:
+    async def run(self, ctx: StepContext) -> str:
         return f"{ctx.block}: {self.width * self.factor:g}"
 
 

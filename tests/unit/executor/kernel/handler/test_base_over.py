@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from executor.blocks.types.typed import block
-from executor.kernel.handler.base import Context, Over
+from executor.kernel.handler.base import Over, StepContext
 from tests.support.documents import document
 from tests.support.runs import engine_on, ran, until_event
 from tests.support.until import until
@@ -23,7 +23,7 @@ class Thread:
         self.saw: list[bool] = []
 
         @block(type="works")
-        def works(ctx: Context, waits: bool) -> str:
+        def works(ctx: StepContext, waits: bool) -> str:
             self.begun.set()
             self.saw.append(bool(ctx.cancelled))
             if waits:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from compiler.catalog import BlockSpec
-from executor.kernel.handler.base import Context, Done
+from executor.kernel.handler.base import Done, StepContext
 from executor.service.topics import runs
 from tests.support.blocks import Hold
 from tests.support.clock import ManualClock
@@ -34,7 +34,7 @@ async def test_waiting_for_a_run_of_another_process_leaves_nothing_behind(
 class Says:
     spec = BlockSpec("says", "Says", "", "action")
 
-    async def run(self, ctx: Context) -> Done:
+    async def run(self, ctx: StepContext) -> Done:
         ctx.emit("reading caf\udce9")  # as os.listdir() names it
         return Done(None)
 

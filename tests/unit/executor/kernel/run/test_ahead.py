@@ -14,7 +14,7 @@ from compiler.plan import Node, Policy
 from executor.errors import Fenced, StoreError
 from executor.kernel.core import facts as f
 from executor.kernel.core import messages as m
-from executor.kernel.handler.base import Context, Done
+from executor.kernel.handler.base import Done, StepContext
 from executor.kernel.run import ahead
 from executor.kernel.run.ahead import may_run_ahead
 from executor.kernel.run.new_run import new_run, origin_of
@@ -50,7 +50,7 @@ class Tell:
 
     spec = BlockSpec("tell", "Tell", "", "action", effect="read")
 
-    async def run(self, ctx: Context) -> Done:
+    async def run(self, ctx: StepContext) -> Done:
         ctx.emit("live")
         await ctx.checkpoint(1)
         return Done({})

@@ -16,7 +16,7 @@ from compiler.catalog import BlockSpec
 from compiler.diagnostics import CompileError
 from executor.blocks.types.python import Python
 from executor.errors import BlockError
-from executor.kernel.handler.base import Context, Done
+from executor.kernel.handler.base import Done, StepContext
 from executor.kernel.run.attempt_log import LINES_MAX, LOG_BYTES_MAX, TEXT_BYTES_MAX, AttemptLog
 from executor.kernel.store.run_rows import EventFilter
 from executor.kernel.store.sqlite.reading import open_reading
@@ -50,15 +50,15 @@ async def types(engine: Engine, run: str) -> list[str]:
 
 
 class Block:
-    def __init__(self, work: Callable[[Context], Any]) -> None:
+    def __init__(self, work: Callable[[StepContext], Any]) -> None:
         self.spec = BlockSpec("it", "It", "", "action")
         self._work = work
 
-    async def run(self, ctx: Context) -> Done:
+    async def run(self, ctx: StepContext) -> Done:
         return Done(await self._work(ctx))
 
 
-async def run_one(tmp_path: Path, work: Callable[[Context], Any], **more: Any) -> tuple[list[tuple[str, str]], Any]:
+async def run_one(tmp_path: Path, work: Callable[[StepContext], Any], **more: Any) -> tuple[list[tuple[str, str]], Any]:
     async with engine_on(tmp_path / "weft.db", Block(work)) as engine:
         view = await engine.run(one({"type": "it", **more}), timeout_s=60)
         assert (await types(engine, view.id))[-1] in ("node.succeeded", "node.failed")
@@ -66,7 +66,7 @@ async def run_one(tmp_path: Path, work: Callable[[Context], Any], **more: Any) -
 
 
 async def test_lines_and_live_text_are_in_the_journal_before_the_end(tmp_path: Path) -> None:
-    async def work(ctx: Context) -> None:
+    async def work(ctx: StepContext) -> None:
         ctx.log("rows", 3, {"a": 1})
         ctx.emit("Hel")
         ctx.emit("lo")
@@ -81,7 +81,7 @@ async def test_lines_and_live_text_are_in_the_journal_before_the_end(tmp_path: P
 async def test_a_line_is_on_record_while_the_block_still_runs(tmp_path: Path) -> None:
     go = asyncio.Event()
 
-    async def work(ctx: Context) -> None:
+    async def work(ctx: StepContext) -> None:
         ctx.log("begun")
         await go.wait()
 
@@ -98,7 +98,7 @@ async def test_a_line_is_on_record_while_the_block_still_runs(tmp_path: Path) ->
 
 
 async def test_a_block_that_fails_or_pauses_keeps_what_it_said(tmp_path: Path) -> None:
-    async def work(ctx: Context) -> None:
+    async def work(ctx: StepContext) -> None:
         ctx.log(f"attempt {ctx.attempt}")
         raise BlockError("no", retryable=True)
 
@@ -135,7 +135,7 @@ async def test_python_reads_references_and_its_log_has_no_secrets(tmp_path: Path
 
 
 async def test_a_python_function_logs_from_its_thread(tmp_path: Path) -> None:
-    def count(n: int, ctx: Context) -> int:
+    def count(n: int, ctx: StepContext) -> int:
         assert threading.current_thread() is not threading.main_thread()
         for i in range(n):
             ctx.log("row", i)
@@ -152,7 +152,7 @@ async def test_a_python_function_logs_from_its_thread(tmp_path: Path) -> None:
 
 
 async def test_the_log_of_an_attempt_is_bounded(tmp_path: Path) -> None:
-    async def many(ctx: Context) -> None:
+    async def many(ctx: StepContext) -> None:
         for i in range(LINES_MAX + 7):
             ctx.log(f"line {i}")
 
@@ -164,7 +164,7 @@ async def test_the_log_of_an_attempt_is_bounded(tmp_path: Path) -> None:
 
 
 async def test_long_lines_and_long_texts_are_cut(tmp_path: Path) -> None:
-    async def long(ctx: Context) -> None:
+    async def long(ctx: StepContext) -> None:
         ctx.log("é" * LOG_BYTES_MAX)
         ctx.log("past it")
         for _ in range(3):
@@ -209,7 +209,7 @@ async def test_what_surrogates_and_nothing_leave() -> None:
 
 
 async def test_an_attempt_that_says_nothing_leaves_no_event(tmp_path: Path) -> None:
-    async def quiet(ctx: Context) -> None:
+    async def quiet(ctx: StepContext) -> None:
         await asyncio.sleep(0)
 
     async with engine_on(tmp_path / "weft.db", Block(quiet)) as engine:
@@ -221,7 +221,7 @@ async def test_an_attempt_that_says_nothing_leaves_no_event(tmp_path: Path) -> N
 async def test_the_run_as_it_stood_and_its_journal_take_logs(tmp_path: Path, seq: int | None) -> None:
     """Everything that folds a journal knows the event: state, why, diff, fork, doctor."""
 
-    async def work(ctx: Context) -> int:
+    async def work(ctx: StepContext) -> int:
         ctx.log("hello")
         return 5
 

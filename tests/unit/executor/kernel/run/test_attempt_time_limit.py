@@ -9,7 +9,7 @@ from typing import TypeVar
 import pytest
 
 from executor.blocks.types.typed import block
-from executor.kernel.handler.base import Context
+from executor.kernel.handler.base import StepContext
 from executor.kernel.journal.codec import data_of
 from executor.kernel.run.attempt import within
 from executor.kernel.run.time_limit import NoHeartbeat, TimeLimit
@@ -201,7 +201,7 @@ async def test_the_policy_of_a_block_asks_for_heartbeats(tmp_path: Path) -> None
     saw: list[bool] = []
 
     @block(type="works", heartbeat_timeout_ms=500)
-    def works(ctx: Context) -> int:
+    def works(ctx: StepContext) -> int:
         if ctx.attempt == 1:
             saw.append(ctx.cancelled.wait(60))
         ctx.heartbeat()

@@ -10,7 +10,7 @@ import pytest
 
 from compiler.catalog import BlockSpec
 from executor.errors import BlockError
-from executor.kernel.handler.base import Context, Done, Outcome, Suspend
+from executor.kernel.handler.base import Done, Outcome, StepContext, Suspend
 from executor.kernel.run import attempts
 from tests.support.documents import chain, document
 from tests.support.runs import ended, engine_on, until_event
@@ -27,7 +27,7 @@ class Gate:
         self.began: list[str] = []
         self.cleaned: list[str] = []
 
-    async def run(self, ctx: Context) -> Done:
+    async def run(self, ctx: StepContext) -> Done:
         self.began.append(ctx.block)
         try:
             await self.gates[ctx.block].wait()
@@ -93,7 +93,7 @@ class Raises:
     def __init__(self, error: BaseException) -> None:
         self._error = error
 
-    async def run(self, ctx: Context) -> Done:
+    async def run(self, ctx: StepContext) -> Done:
         raise self._error
 
 
@@ -138,7 +138,7 @@ class Asks:
     def __init__(self, **asked: Any) -> None:
         self._asked = asked
 
-    async def run(self, ctx: Context) -> Outcome:
+    async def run(self, ctx: StepContext) -> Outcome:
         return Suspend("form", **self._asked)
 
 

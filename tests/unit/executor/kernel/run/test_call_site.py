@@ -91,7 +91,7 @@ async def test_a_handler_records_none_of_it() -> None:
     async def work() -> int:
         return 1
 
-    async def works(ctx: weft.Context) -> Any:
+    async def works(ctx: weft.StepContext) -> Any:
         return await ctx.step("step", "one", {"a": 1}, work)
 
     async with engine(blocks=[Python({"works": works})]) as opened:

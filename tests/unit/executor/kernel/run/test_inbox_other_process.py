@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from compiler.catalog import BlockSpec
-from executor.kernel.handler.base import Context, Done
+from executor.kernel.handler.base import Done, StepContext
 from executor.kernel.store.sqlite.reading import open_reading
 from executor.kernel.store.sqlite.store import SQLiteStore
 from executor.service.upkeep.invariants import check
@@ -48,7 +48,7 @@ class Count:
         self.calls = 0
         self.then: Any = None
 
-    async def run(self, ctx: Context) -> Done:
+    async def run(self, ctx: StepContext) -> Done:
         self.calls += 1
         if self.calls == 3:
             await self.then()

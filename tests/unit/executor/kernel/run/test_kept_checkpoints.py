@@ -13,7 +13,7 @@ import pytest
 
 from executor.blocks.types.python import Python
 from executor.errors import BlockError, DatabaseUnavailable, Fenced
-from executor.kernel.handler.base import Context, Done
+from executor.kernel.handler.base import Done, StepContext
 from executor.kernel.run import kept as checkpoints
 from executor.kernel.store import patience
 from executor.kernel.store.topics.snapshots import CheckpointRow
@@ -35,7 +35,7 @@ class Told:
         self.keep = keep
 
     def block(self) -> Python:
-        async def told(ctx: Context) -> Any:
+        async def told(ctx: StepContext) -> Any:
             self.left.append((ctx.key, ctx.attempt, ctx.last_checkpoint))
             await ctx.checkpoint(self.keep)
             if ctx.attempt <= self.failures:
@@ -89,7 +89,7 @@ async def test_it_outlives_the_process_and_a_move_to_another_version(tmp_path: P
     told = Told()
     entered = asyncio.Event()
 
-    async def stands(ctx: Context) -> None:
+    async def stands(ctx: StepContext) -> None:
         await ctx.checkpoint({"items": 3})
         entered.set()
         await asyncio.Event().wait()
@@ -153,7 +153,7 @@ async def test_it_is_no_event(tmp_path: Path) -> None:
 async def test_who_has_lost_the_run_is_told_and_records_nothing(tmp_path: Path) -> None:
     entered, go_on, said = asyncio.Event(), asyncio.Event(), []
 
-    async def loses(ctx: Context) -> str:
+    async def loses(ctx: StepContext) -> str:
         entered.set()
         await go_on.wait()
         try:
@@ -188,12 +188,12 @@ async def test_a_thread_that_was_left_behind_keeps_nothing_more(tmp_path: Path) 
     class Timed(Python):
         """The time of the first attempt is over when that says so, as if it were that of its policy."""
 
-        async def run(self, ctx: Context) -> Done:
+        async def run(self, ctx: StepContext) -> Done:
             async with asyncio.timeout(None) as limit:
                 over.append(partial(asyncio.get_running_loop().call_soon_threadsafe, limit.reschedule, 0))
                 return await super().run(ctx)
 
-    def slow(ctx: Context) -> Any:
+    def slow(ctx: StepContext) -> Any:
         left.append((ctx.attempt, ctx.last_checkpoint))
         if ctx.attempt == 2:
             ctx.checkpoint_from_thread("of the second")
@@ -220,7 +220,7 @@ async def test_a_thread_that_was_left_behind_keeps_nothing_more(tmp_path: Path) 
 
 
 async def test_the_event_loop_is_not_made_to_wait_for_itself(tmp_path: Path) -> None:
-    async def wrong(ctx: Context) -> None:
+    async def wrong(ctx: StepContext) -> None:
         ctx.checkpoint_from_thread(1)
 
     async with engine_on(tmp_path / "weft.db", Python({"told": wrong})) as engine:

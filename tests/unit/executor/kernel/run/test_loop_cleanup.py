@@ -10,7 +10,7 @@ import pytest
 
 from executor.blocks.types.python import Python
 from executor.errors import Conflict
-from executor.kernel.handler.base import Context
+from executor.kernel.handler.base import StepContext
 from executor.open.engine import Engine
 from executor.open.testing.crashes import crash_everywhere
 from executor.open.testing.outside import Outside
@@ -29,15 +29,15 @@ class World:
         self.done: list[str] = []
 
     def block(self) -> Python:
-        async def note(ctx: Context, text: str) -> Any:
+        async def note(ctx: StepContext, text: str) -> Any:
             self.done.append(text)
             return text
 
-        async def work(ctx: Context) -> Any:
+        async def work(ctx: StepContext) -> Any:
             self.done.append("work")
             raise ValueError("it broke")
 
-        async def hang(ctx: Context) -> Any:
+        async def hang(ctx: StepContext) -> Any:
             self.done.append("hang")
             await asyncio.Event().wait()
 
@@ -196,11 +196,11 @@ async def test_a_response_is_kept_while_the_cleanup_of_the_run_waits(tmp_path: P
 async def test_a_cleanup_survives_a_crash_at_each_commit(tmp_path: Path, fails: bool) -> None:
     outside = Outside(tmp_path)
 
-    async def note(ctx: Context, text: str) -> str:
+    async def note(ctx: StepContext, text: str) -> str:
         outside.record(text, once=ctx.idempotency_key)
         return text
 
-    async def work(ctx: Context) -> None:
+    async def work(ctx: StepContext) -> None:
         outside.record("work", once=ctx.idempotency_key)
         raise ValueError("it broke")
 

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from compiler.catalog import BlockSpec
 from executor.errors import BlockError, CorruptJournal, DatabaseUnavailable, Fenced
-from executor.kernel.handler.base import Context, Done, Suspend
+from executor.kernel.handler.base import Done, StepContext, Suspend
 from executor.kernel.run.recover import recover
 from executor.kernel.store import patience
 from executor.kernel.store.run_rows import RunRow
@@ -31,7 +31,7 @@ class Ask:
 
     spec = BlockSpec("ask", "Ask", "", "people", effect="read", pauses=True)
 
-    async def run(self, ctx: Context) -> Suspend:
+    async def run(self, ctx: StepContext) -> Suspend:
         if ctx.attempt == 1:
             raise BlockError("not yet", code="scripted", retryable=True)
         return Suspend("approval", actions=("yes",), due_ms=ctx.now_ms + HOUR_MS, on_expire="fail")
@@ -161,7 +161,7 @@ class Think:
     def __init__(self) -> None:
         self.began = asyncio.Event()
 
-    async def run(self, ctx: Context) -> Done:
+    async def run(self, ctx: StepContext) -> Done:
         self.began.set()
         await asyncio.sleep(60)
         return Done(None)

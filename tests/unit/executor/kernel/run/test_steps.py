@@ -12,7 +12,7 @@ import pytest
 
 from executor.blocks.types.python import Python
 from executor.errors import BlockError
-from executor.kernel.handler.base import ChildRequest, Context, Stepped, Suspend
+from executor.kernel.handler.base import ChildRequest, StepContext, Stepped, Suspend
 from executor.kernel.run import steps as runtime_steps
 from executor.kernel.values.payload import INLINE_MAX_BYTES
 from executor.open.engine import Engine
@@ -30,7 +30,7 @@ STEPS = ("step.started", "step.finished", "step.lost")
 class Works:
     """The function `works`: `handler`, whose steps note in `done` that their work was done. Those in `holding` wait."""
 
-    def __init__(self, handler: Callable[[Context, Works], Awaitable[Any]]) -> None:
+    def __init__(self, handler: Callable[[StepContext, Works], Awaitable[Any]]) -> None:
         self.done: list[str] = []
         self.entries = 0
         self.holding: set[str] = set()
@@ -38,7 +38,7 @@ class Works:
         self._handler = handler
 
     def block(self) -> Python:
-        async def works(ctx: Context) -> Any:
+        async def works(ctx: StepContext) -> Any:
             self.entries += 1
             return await self._handler(ctx, self)
 
@@ -94,13 +94,13 @@ async def answer(engine: Engine, wait: WaitView, action: str | None, **fields: A
     await engine.waits.answer(token_of(wait.link), fields, action)
 
 
-async def two(ctx: Context, works: Works) -> Any:
+async def two(ctx: StepContext, works: Works) -> Any:
     first = await ctx.step("model", "ask", {"b": 1, "a": [2]}, works.work("one"), effect="none")
     return [first, await ctx.step("tool", "search", first, works.work("two"), effect="write")]
 
 
 async def test_a_retry_repeats_no_finished_step(tmp_path: Path) -> None:
-    async def handler(ctx: Context, works: Works) -> Any:
+    async def handler(ctx: StepContext, works: Works) -> Any:
         found = await two(ctx, works)
         if ctx.attempt < 3:
             raise ValueError("the test says so")
@@ -122,7 +122,7 @@ async def test_a_retry_repeats_no_finished_step(tmp_path: Path) -> None:
 
 
 async def test_usage_and_cost_are_in_the_event(tmp_path: Path) -> None:
-    async def handler(ctx: Context, works: Works) -> Any:
+    async def handler(ctx: StepContext, works: Works) -> Any:
         async def work() -> Stepped:
             return Stepped({"text": "hi"}, {"input_tokens": 7}, 0.25, "2026-11-01")
 
@@ -137,7 +137,7 @@ async def test_usage_and_cost_are_in_the_event(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("cost", [float("nan"), float("inf"), -0.01, 1e9])
 async def test_a_cost_that_is_no_amount_of_money(tmp_path: Path, cost: float) -> None:
-    async def handler(ctx: Context, works: Works) -> Any:
+    async def handler(ctx: StepContext, works: Works) -> Any:
         async def work() -> Stepped:
             return Stepped(1, {}, cost)
 
@@ -185,7 +185,7 @@ async def test_after_a_crash_a_person_is_asked_about_what_changes_something(
 
 
 async def test_a_step_that_failed_last_is_done_again_by_a_retry(tmp_path: Path) -> None:
-    async def handler(ctx: Context, works: Works) -> Any:
+    async def handler(ctx: StepContext, works: Works) -> Any:
         first = await ctx.step("step", "one", 1, works.work("one"))
 
         async def broken() -> Any:
@@ -204,7 +204,7 @@ async def test_a_step_that_failed_last_is_done_again_by_a_retry(tmp_path: Path) 
 
 
 async def test_a_failure_after_which_the_handler_continued_stays(tmp_path: Path) -> None:
-    async def handler(ctx: Context, works: Works) -> Any:
+    async def handler(ctx: StepContext, works: Works) -> Any:
         async def broken() -> Any:
             works.done.append("broken")
             raise ValueError("no such place")
@@ -227,7 +227,7 @@ async def test_a_failure_after_which_the_handler_continued_stays(tmp_path: Path)
 
 
 async def test_another_call_in_the_place_of_a_finished_one_is_refused(tmp_path: Path) -> None:
-    async def handler(ctx: Context, works: Works) -> Any:
+    async def handler(ctx: StepContext, works: Works) -> Any:
         await ctx.step("step", "one", ctx.attempt, works.work("one"))
         raise ValueError("the test says so")
 
@@ -240,7 +240,7 @@ async def test_another_call_in_the_place_of_a_finished_one_is_refused(tmp_path: 
 
 
 async def test_steps_side_by_side_are_numbered_as_they_are_called(tmp_path: Path) -> None:
-    async def handler(ctx: Context, works: Works) -> Any:
+    async def handler(ctx: StepContext, works: Works) -> Any:
         async def work(n: int) -> int:
             await asyncio.sleep(0.05 / (n + 1))
             return n
@@ -261,7 +261,7 @@ async def test_steps_side_by_side_are_numbered_as_they_are_called(tmp_path: Path
 async def test_a_large_output_is_a_blob_and_comes_back(tmp_path: Path) -> None:
     large = "x" * (INLINE_MAX_BYTES + 1)
 
-    async def handler(ctx: Context, works: Works) -> Any:
+    async def handler(ctx: StepContext, works: Works) -> Any:
         found = await ctx.step("tool", "read", None, works.work("read", large), effect="read")
         if ctx.attempt == 1:
             raise ValueError("the test says so")
@@ -280,7 +280,7 @@ async def test_secrets_are_in_no_event_and_in_no_output(tmp_path: Path) -> None:
     secret = "s3cr3t-value"
     seen: list[Any] = []
 
-    async def handler(ctx: Context, works: Works) -> Any:
+    async def handler(ctx: StepContext, works: Works) -> Any:
         seen.append(await ctx.step("tool", f"with {secret}", secret, works.work("x", {"token": secret})))
         seen.append(await ctx.wait(Suspend("approval", {"title": f"use {secret}?"}, None, ("yes",)), name=secret))
         return seen
@@ -297,7 +297,7 @@ async def test_there_is_a_bound_and_no_step_inside_a_step(tmp_path: Path, monkey
     monkeypatch.setattr(runtime_steps, "STEPS_MAX", 2)
     codes: list[str] = []
 
-    async def handler(ctx: Context, works: Works) -> Any:
+    async def handler(ctx: StepContext, works: Works) -> Any:
         async def nested() -> Any:
             return await ctx.step("step", "inner", None, works.work("inner"))
 
@@ -316,7 +316,7 @@ async def test_there_is_a_bound_and_no_step_inside_a_step(tmp_path: Path, monkey
 # --- waits ---
 
 
-async def asking(ctx: Context, works: Works) -> Any:
+async def asking(ctx: StepContext, works: Works) -> Any:
     """A step, a question, a step, another question, a timer, a step."""
     found = [await ctx.step("step", "one", None, works.work("one"))]
     for n in (1, 2):
@@ -350,7 +350,7 @@ async def test_a_handler_asks_several_times_and_is_entered_again_with_each_answe
 async def test_entries_after_a_wait_cost_no_attempt(tmp_path: Path) -> None:
     failures = [1, 2]
 
-    async def handler(ctx: Context, works: Works) -> Any:
+    async def handler(ctx: StepContext, works: Works) -> Any:
         for n in range(3):
             await ctx.wait(Suspend("timer", due_ms=ctx.now_ms + 1), name=f"timer {n}")
         if failures:
@@ -364,7 +364,7 @@ async def test_entries_after_a_wait_cost_no_attempt(tmp_path: Path) -> None:
 
 
 async def test_a_wait_that_fails_raises_in_the_handler(tmp_path: Path) -> None:
-    async def handler(ctx: Context, works: Works) -> Any:
+    async def handler(ctx: StepContext, works: Works) -> Any:
         try:
             await ctx.wait(Suspend("signal", name="go", due_ms=ctx.now_ms + 1))
         except BlockError as error:
@@ -377,7 +377,7 @@ async def test_a_wait_that_fails_raises_in_the_handler(tmp_path: Path) -> None:
 
 
 async def test_a_step_under_way_ends_before_the_handler_leaves(tmp_path: Path) -> None:
-    async def handler(ctx: Context, works: Works) -> Any:
+    async def handler(ctx: StepContext, works: Works) -> Any:
         async def slow() -> str:
             await asyncio.sleep(0.05)
             works.done.append("slow")
@@ -416,7 +416,7 @@ async def test_a_cancelled_run_ends_its_step_and_its_wait(tmp_path: Path) -> Non
 async def test_a_plain_function_has_steps_and_waits(tmp_path: Path) -> None:
     done: list[str] = []
 
-    def works(ctx: Context) -> Any:
+    def works(ctx: StepContext) -> Any:
         def work(name: str) -> str:
             done.append(name)
             return name
@@ -440,7 +440,7 @@ async def test_a_plain_function_has_steps_and_waits(tmp_path: Path) -> None:
 
 
 async def test_a_fork_has_the_steps_it_copies_and_a_new_run_has_none(tmp_path: Path) -> None:
-    async def handler(ctx: Context, works: Works) -> Any:
+    async def handler(ctx: StepContext, works: Works) -> Any:
         found = [await ctx.step("tool", "one", None, works.work("one"))]
         found.append((await ctx.wait(Suspend("approval", {"title": "OK?"}, None, ("yes", "no"))))["action"])
         return [*found, await ctx.step("tool", "two", None, works.work("two"))]
@@ -462,7 +462,7 @@ async def test_a_fork_has_the_steps_it_copies_and_a_new_run_has_none(tmp_path: P
 
 
 async def test_a_child_run_is_a_step(tmp_path: Path) -> None:
-    async def handler(ctx: Context, works: Works) -> Any:
+    async def handler(ctx: StepContext, works: Works) -> Any:
         async def child() -> Suspend:
             works.done.append("prepared")
             assert ctx.prepare_child is not None
@@ -482,7 +482,7 @@ async def test_a_child_run_is_a_step(tmp_path: Path) -> None:
 
 
 async def test_ahead_of_their_commit_steps_are_durable_all_the_same(tmp_path: Path) -> None:
-    async def handler(ctx: Context, works: Works) -> Any:
+    async def handler(ctx: StepContext, works: Works) -> Any:
         found = await two(ctx, works)
         await ctx.wait(Suspend("timer", due_ms=ctx.now_ms + 1))
         if ctx.attempt == 2:
@@ -498,7 +498,7 @@ async def test_ahead_of_their_commit_steps_are_durable_all_the_same(tmp_path: Pa
 
 
 async def test_a_view_of_the_node_lists_them(tmp_path: Path) -> None:
-    async def handler(ctx: Context, works: Works) -> Any:
+    async def handler(ctx: StepContext, works: Works) -> Any:
         async def work() -> Stepped:
             return Stepped(1, {"tokens": 7}, 0.25)
 
@@ -519,7 +519,7 @@ async def test_a_view_of_the_node_lists_them(tmp_path: Path) -> None:
 async def test_waits_side_by_side_are_open_at_the_same_time(tmp_path: Path) -> None:
     """Two questions and a child run, behind a step that is under way: the handler is entered again once."""
 
-    async def handler(ctx: Context, works: Works) -> Any:
+    async def handler(ctx: StepContext, works: Works) -> Any:
         async def child() -> Suspend:
             assert ctx.prepare_child is not None
             await asyncio.sleep(0.02)  # the others are asked meanwhile
@@ -558,7 +558,7 @@ async def test_waits_side_by_side_are_open_at_the_same_time(tmp_path: Path) -> N
 async def test_a_wait_that_is_refused_leaves_those_beside_it(tmp_path: Path) -> None:
     """There is no such workflow: the handler hears of it, and waits for the other."""
 
-    async def handler(ctx: Context, works: Works) -> Any:
+    async def handler(ctx: StepContext, works: Works) -> Any:
         async def child() -> Suspend:
             assert ctx.prepare_child is not None
             return Suspend("child", child=await ctx.prepare_child(ChildRequest(workflow="nowhere")))
@@ -582,7 +582,7 @@ async def test_more_waits_than_may_be_open_follow_when_these_are_over(
 ) -> None:
     monkeypatch.setattr(runtime_steps, "WAITS_MAX", 2)
 
-    async def handler(ctx: Context, works: Works) -> Any:
+    async def handler(ctx: StepContext, works: Works) -> Any:
         asked = [ctx.wait(Suspend("approval", {"title": str(n)}, None, ("yes",))) for n in range(3)]
         return [found["action"] for found in await asyncio.gather(*asked)]
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from executor.blocks.types.python import Python
-from executor.kernel.handler.base import Context, Suspend
+from executor.kernel.handler.base import StepContext, Suspend
 from executor.kernel.journal.codec import data_of
 from executor.open.engine import Engine
 from tests.support.crashes import ends_at
@@ -30,7 +30,7 @@ class Works:
         self._asks = asks
 
     def block(self) -> Python:
-        async def works(ctx: Context) -> Any:
+        async def works(ctx: StepContext) -> Any:
             def step(name: str, effect: Any) -> Any:
                 async def work() -> str:
                     self.done.append(name)

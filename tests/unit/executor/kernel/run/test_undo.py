@@ -16,7 +16,7 @@ from executor.open.testing.play import CANCEL, finish
 from executor.service.views import RunView
 from tests.support.durable_functions import after, do, outside
 
-Made = weft.Durable[..., Any]
+Made = weft.DurableFunction[..., Any]
 
 
 async def cancelled(flow: Made, answers: Any = None, *, more: tuple[Made, ...] = (), **arguments: Any) -> RunView:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from executor.blocks.types.typed import TypedBlock, block
-from executor.kernel.handler.base import Context
+from executor.kernel.handler.base import StepContext
 from executor.open.testing import crashes
 from executor.open.testing.crashes import CrashReport, crash_everywhere
 from executor.open.testing.outside import Outside
@@ -51,7 +51,7 @@ async def test_a_block_that_uses_its_idempotency_key_passes(tmp_path: Path) -> N
     outside = Outside(tmp_path)
 
     @block(type="charge", effect="write", idempotent=True)
-    async def charge(amount: int, ctx: Context) -> dict[str, Any]:
+    async def charge(amount: int, ctx: StepContext) -> dict[str, Any]:
         outside.record({"charged": amount}, once=ctx.idempotency_key)
         return {"amount": amount}
 
@@ -120,7 +120,7 @@ async def test_a_workflow_that_does_not_end_is_told(tmp_path: Path) -> None:
 async def test_steps_and_expressions(tmp_path: Path) -> None:
     outside = Outside(tmp_path)
 
-    async def refund(order: str, ctx: Context) -> Any:
+    async def refund(order: str, ctx: StepContext) -> Any:
         async def pay() -> str:
             outside.record(f"paid {order}", once=f"{ctx.idempotency_key}:pay")
             return f"paid {order}"

@@ -8,12 +8,12 @@ import pytest
 
 from executor.blocks.types.typed import block
 from executor.errors import BlockError
-from executor.kernel.handler.base import Context
+from executor.kernel.handler.base import StepContext
 from executor.open.testing.play import Stuck, run_block
 
 
 @block(type="greet", effect="none")
-async def greet(name: str, ctx: Context, fails: int = 0) -> dict[str, Any]:
+async def greet(name: str, ctx: StepContext, fails: int = 0) -> dict[str, Any]:
     """Greets."""
     ctx.log("hello,", name)
     ctx.emit("hel")

@@ -60,7 +60,7 @@ async def test_a_request_without_an_answer_fails_at_once_and_names_it() -> None:
 
 async def test_a_block_of_users_asks_it_too() -> None:
     @weft.block(type="price", effect="read")
-    async def price(what: str, ctx: weft.Context) -> Any:
+    async def price(what: str, ctx: weft.StepContext) -> Any:
         return (await ctx.http.get(f"https://api.example.com/{what}")).json()
 
     assert (await run_block(price, {"what": "tea"}, http=ScriptedHttp({"GET */tea": 3}))).output == 3

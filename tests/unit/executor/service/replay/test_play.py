@@ -12,7 +12,7 @@ from executor.errors import BadRequest, Conflict, NotFound
 from executor.open.engine import Engine
 from executor.open.testing.engines import engine as opened
 from executor.open.testing.play import finish
-from executor.open.testing.scripted import Scripted, failure, scripted
+from executor.open.testing.scripted import ScriptedBlock, failure, scripted
 from executor.service.replay.compare import RunReplay
 from executor.service.replay.play import Play
 from executor.service.topics import backtests
@@ -54,12 +54,12 @@ ORDERS: dict[str, Any] = {
 
 
 @pytest.fixture
-def charge() -> Scripted:
+def charge() -> ScriptedBlock:
     return scripted("charge", {"id": "c-1"})
 
 
 @pytest.fixture
-async def engine(charge: Scripted) -> AsyncIterator[Engine]:
+async def engine(charge: ScriptedBlock) -> AsyncIterator[Engine]:
     async with opened(blocks=[charge]) as made:
         yield made
 
@@ -85,7 +85,9 @@ def param(block: str, name: str, value: Any) -> Change:
 
 
 @pytest.mark.parametrize("amount", [100, 600])
-async def test_the_same_document_does_the_same_and_calls_nothing(engine: Engine, charge: Scripted, amount: int) -> None:
+async def test_the_same_document_does_the_same_and_calls_nothing(
+    engine: Engine, charge: ScriptedBlock, amount: int
+) -> None:
     await recorded(engine, amount)
     calls, commits = len(charge.calls), engine.figures.commits
     run = await played(engine)
@@ -145,7 +147,7 @@ async def test_pins_of_a_draft_do_not_count(engine: Engine) -> None:
 
 
 async def test_a_call_with_another_input_is_not_made_and_what_follows_is_unknown(
-    engine: Engine, charge: Scripted
+    engine: Engine, charge: ScriptedBlock
 ) -> None:
     await recorded(engine)
     calls = len(charge.calls)
@@ -260,7 +262,7 @@ async def test_parallels_variables_errors_responses_and_children(engine: Engine)
     assert len(await engine.runs.list()) == runs, "no child was started"
 
 
-async def test_a_run_that_took_over_from_another_is_played(engine: Engine, charge: Scripted) -> None:
+async def test_a_run_that_took_over_from_another_is_played(engine: Engine, charge: ScriptedBlock) -> None:
     first = await recorded(engine)
     new = copy.deepcopy(ORDERS)
     param("line", "code", "return <lines.item> * 3")(new)

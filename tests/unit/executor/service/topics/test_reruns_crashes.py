@@ -10,7 +10,7 @@ import pytest
 
 from executor.blocks.types.python import Python
 from executor.errors import BlockError
-from executor.kernel.handler.base import Context
+from executor.kernel.handler.base import StepContext
 from executor.service.topics.reruns import Target
 from tests.support.blocks import Step
 from tests.support.crashes import ends_at
@@ -34,7 +34,7 @@ class Works:
         self.repaired = False
 
     def block(self) -> Python:
-        async def works(ctx: Context) -> Any:
+        async def works(ctx: StepContext) -> Any:
             async def work(name: str) -> str:
                 self.done.append(name)
                 return name

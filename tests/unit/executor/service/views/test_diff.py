@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from compiler.catalog import BlockSpec
-from executor.kernel.handler.base import Context, Done
+from executor.kernel.handler.base import Done, StepContext
 from tests.support.documents import chain
 from tests.support.runs import engine_on, settled
 
@@ -22,7 +22,7 @@ class Turn:
     def __init__(self) -> None:
         self.route = "left"
 
-    async def run(self, ctx: Context) -> Done:
+    async def run(self, ctx: StepContext) -> Done:
         return Done({"same": True}, route=self.route)
 
 
