@@ -12,6 +12,7 @@ from __future__ import annotations
 import ast
 import io
 import statistics
+import subprocess
 import sys
 import tokenize
 from collections import Counter
@@ -233,9 +234,12 @@ def bounded(root: Path) -> dict[str, int]:
 
 
 def check(root: Path) -> list[str]:
-    """What is above its bound."""
+    """What is above its bound. No link is in git: a checkout of one named .venv replaces an environment."""
     figures = bounded(root)
-    return [f"{name}: {figures[name]:,}, at most {most:,}" for name, most in BOUNDS.items() if figures[name] > most]
+    tracked = subprocess.run(["git", "ls-files", "-s"], cwd=root, capture_output=True, text=True, check=True).stdout
+    links = [line.split("\t")[1] for line in tracked.splitlines() if line.startswith("120000 ")]
+    above = [f"{name}: {figures[name]:,}, at most {most:,}" for name, most in BOUNDS.items() if figures[name] > most]
+    return [*above, *(f"{link}: a symbolic link is in git; git rm --cached {link}" for link in links)]
 
 
 def table(root: Path) -> list[tuple[str, str]]:
