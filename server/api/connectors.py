@@ -10,6 +10,7 @@ from msgspec import Meta, Struct
 from executor.blocks.connectors import openapi
 from executor.blocks.connectors.document import BYTES_MAX
 from executor.blocks.connectors.openapi import CHOSEN_MAX
+from executor.service.topics.choices import ChoiceList
 from executor.service.topics.connectors import ConnectorView, OpenApiImported
 from server.http.response import Json
 from server.http.table import Call, Routes, RouteSpec
@@ -40,6 +41,16 @@ class OpenApiImport(Struct, forbid_unknown_fields=True):
     operations: Annotated[list[str], Meta(max_length=CHOSEN_MAX)] = []
     service: str | None = None
     base_url: str | None = None
+
+
+class ChoicesAsked(Struct, frozen=True, forbid_unknown_fields=True):
+    """`field`: a param of the block type, and `params` those of the block, which has the account and the fields on
+    which the choices depend. `search`: the text typed; `cursor`: the `next` of the answer before."""
+
+    field: Annotated[str, Meta(max_length=100)]
+    params: dict[str, Any] = {}
+    search: Annotated[str, Meta(max_length=500)] = ""
+    cursor: Annotated[str, Meta(max_length=8_000)] | None = None
 
 
 _ONE = "/api/connectors/{service}"
@@ -88,3 +99,13 @@ async def from_openapi(call: Call, body: OpenApiImport) -> OpenApiImported:
     """The operations that a description offers, and a connector document of the chosen ones."""
     made = await call.engine.connectors.from_openapi(body.description, body.operations, body.service, body.base_url)
     return made
+
+
+@route(
+    "POST", "/api/blocks/{type}/choices", "List the choices of a field", needs="editor", audit=False, statuses=(502,)
+)
+async def choices(call: Call, type: str, body: ChoicesAsked) -> ChoiceList:
+    """Ask the service of a connector what a field can be, such as the channels of Slack, with the account of the block.
+    400: something has to be filled in first (`choices_wait`, with its `pointer`), or cannot be used; 502: what the
+    service answered."""
+    return await call.engine.connectors.choices(type, body.field, body.params, body.search, body.cursor)

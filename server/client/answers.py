@@ -47,6 +47,8 @@ class ChildView(TypedDict):
     run: str; workflow: str; version: int | None
     status: Literal["cancelled", "failed", "queued", "running", "succeeded", "waiting"]; key: str; attempt: int
     created_at_ms: int; finished_at_ms: int | None
+class Choice(TypedDict): value: str | int; title: str; about: str
+class ChoiceList(TypedDict): choices: list[Choice]; next: str | None
 class Collected(TypedDict):
     runs: int; events: int; plans: int; documents: int; blobs: int; versions: int; cached: int; dry_run: bool
 class ConnectionDeleted(TypedDict): name: str; deleted: bool

@@ -78,7 +78,7 @@ class ServerCalls:
     def rotate_webhook(self, webhook: str) -> Call[answers.WebhookRotated]:
         """Create a new secret; the old one stops working."""
 
-    # `/api/connectors`, `/api/mcp/check`
+    # `/api/connectors`, `/api/blocks/{type}/choices`, `/api/mcp/check`
 
     @route("GET", "/api/connectors")
     def connectors(self) -> Call[answers.ConnectorList]:
@@ -108,6 +108,13 @@ class ServerCalls:
         base_url: str | None = None,
     ) -> Call[answers.OpenApiImported]:
         """A connector of chosen operations of an OpenAPI description, not yet added. Without any, they are listed."""
+
+    @route("POST", "/api/blocks/{type}/choices")
+    def choices(
+        self, block_type: str, field: str, params: Mapping[str, Any], *, search: str = "", cursor: str | None = None
+    ) -> Call[answers.ChoiceList]:
+        """List what a field of a connector can be, with the account in `params`. ApiError 400, `choices_wait`: the
+        param at `pointer` has to be filled in first; 502: what the service answered."""
 
     @route("POST", "/api/mcp/check")
     def check_tool_server(

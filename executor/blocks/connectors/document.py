@@ -29,7 +29,7 @@ RESERVED: Final = frozenset(
     {"operation", "credential", "connection", "base_url", "pages_max", "region", "timeout_s",
      "idempotency_key", "idempotency_uuid", "since", "since_s", "found"}
 )  # fmt: skip
-# What fields of one name may differ in.
+# Fields of one name may differ in these.
 _APART: Final = frozenset({"title", "description", "default", "x-ui", "choices"})
 # Identify the execution of the block in its requests, and in those that check it.
 SENT: Final = ("idempotency_key", "idempotency_uuid")
@@ -120,8 +120,8 @@ class SignInCheck(Struct, frozen=True):
 
 
 class Choices(Struct, frozen=True, rename={"fixed": "with"}):
-    """What the form offers for a field: the items that an operation returns. `value`, `title` and `about` are JSON
-    pointers into an item.
+    """The choices that a form offers for a field: the items that an operation returns. `value`, `title` and `about` are
+    JSON pointers into an item.
 
     items    where the list is in the answer of an operation without `pages`
     element  for an answer in XML: the elements of this name are the items
@@ -246,15 +246,13 @@ def _problems(connector: Connector) -> Iterator[dict[str, str]]:
         hint = "Add it where the service wants it, or change /auth/kind."
         yield _wrong("/base_url", "It has no {{credential}}.", hint)
     first: dict[str, tuple[str, Any]] = {}
-    offered: dict[str, Any] = {}
+    choices = choices_of(connector)
     for id, operation in connector.operations.items():
         at = f"/operations/{escape(id)}"
         helping: set[str] = set()  # fields that only the choices of another one use
-        for its in operation.fields.values():
-            if "choices" in its:
-                choices = msgspec.convert(its["choices"], Choices)
-                listing = connector.operations.get(choices.operation)
-                helping.update(choices.needs(listing) if listing is not None else ())
+        for its in (choices[name] for name in operation.fields if name in choices):
+            listing = connector.operations.get(its.operation)
+            helping.update(its.needs(listing) if listing is not None else ())
         yield from _problems_of(operation, at, helping)
         for name, its in operation.fields.items():
             other, before = first.setdefault(name, (id, its))
@@ -262,11 +260,11 @@ def _problems(connector: Connector) -> Iterator[dict[str, str]]:
                 said = f"{name!r} is another kind of field in operation {other!r}."
                 hint = "Give one of them another name: a field that two operations share has one type and one choice."
                 yield _wrong(f"{at}/fields/{escape(name)}", said, hint)
-            if (choices := its.get("choices")) is not None:
+            if "choices" in its:
                 here = f"{at}/fields/{escape(name)}/choices"
-                if choices != offered.setdefault(name, choices):
+                if msgspec.convert(its["choices"], Choices) != choices[name]:
                     yield _wrong(here, f"{name!r} has other choices in another operation.", "Write them once.")
-                yield from _problems_of_choices(connector, msgspec.convert(choices, Choices), here)
+                yield from _problems_of_choices(connector, choices[name], here)
 
 
 def _problems_of(operation: Operation, at: str, helping: set[str]) -> Iterator[dict[str, str]]:

@@ -60,6 +60,20 @@ def after(pages: Pages, request: Mapping[str, Any], answer: Mapping[str, Any], n
     return {**request, "url": link, "query": None}
 
 
+def place_of(pages: Pages, request: Mapping[str, Any]) -> str:
+    """Return what requests this page, as `at_place` takes it."""
+    return str(request["url"] if pages.kind == "link" else request[pages.into][pages.name])
+
+
+def at_place(pages: Pages, request: Mapping[str, Any], place: str) -> dict[str, Any]:
+    """Return the request for the page at a place; `request` is that for the first. Raises BlockError(page_invalid)."""
+    if pages.kind != "link":
+        return _with(pages, request, int(place) if pages.kind == "page" and place.isdecimal() else place)
+    if urlsplit(place)[:2] != urlsplit(str(request["url"]))[:2]:
+        raise page_invalid("the page is on another server")
+    return {**request, "url": place, "query": None}
+
+
 def page_invalid(message: str) -> BlockError:
     return BlockError(message, code="page_invalid", retryable=False)
 

@@ -139,7 +139,7 @@ async def block(ctx: StepContext) -> Done:
     if tracing is not None and not any(name.lower() == "traceparent" for name in headers):
         above = await tracing.traceparent(ctx.run_id, ctx.key, ctx.attempt)
         headers |= {} if above is None else {"traceparent": above}
-    url = _with_query(params.url, params.query)
+    url = with_query(params.url, params.query)
 
     async def ask(credential: Credential | None) -> Answer:
         signed = dict(headers)
@@ -174,7 +174,7 @@ async def block(ctx: StepContext) -> Done:
     )
 
 
-def _with_query(url: str, query: dict[str, Any] | None) -> str:
+def with_query(url: str, query: dict[str, Any] | None) -> str:
     if not query:
         return url
     pairs: list[tuple[str, str]] = []
@@ -186,7 +186,7 @@ def _with_query(url: str, query: dict[str, Any] | None) -> str:
 
 
 async def _content_with_files(ctx: StepContext, body: Any, headers: dict[str, str]) -> bytes | None:
-    """Like `_content`; a file is sent as it is, and the files of a form (`multipart/form-data`) as parts of it."""
+    """Like `content_of`; a file is sent as it is, and the files of a form (`multipart/form-data`) as parts of it."""
     name = next((each for each in headers if each.lower() == "content-type"), "Content-Type")
     if is_file(body):
         headers.setdefault(name, (await ctx.files.find(body)).media_type)
@@ -194,7 +194,7 @@ async def _content_with_files(ctx: StepContext, body: Any, headers: dict[str, st
     if isinstance(body, dict) and headers.get(name, "").partition(";")[0].strip().lower() == "multipart/form-data":
         content, headers[name] = await multipart(ctx, body)
         return content
-    return _content(body, headers)
+    return content_of(body, headers)
 
 
 async def _saved(ctx: StepContext, answer: Answer) -> tuple[Any, str]:
@@ -207,7 +207,7 @@ async def _saved(ctx: StepContext, answer: Answer) -> tuple[Any, str]:
     return saved.value, "file"
 
 
-def _content(body: Any, headers: dict[str, str]) -> bytes | None:
+def content_of(body: Any, headers: dict[str, str]) -> bytes | None:
     """Return the bytes of the body; adds a Content-Type to `headers` if there is none."""
     if body is None:
         return None

@@ -18,7 +18,8 @@ from executor.blocks.connectors.stored import StoredConnector
 from executor.errors import BadRequest, Conflict, LimitExceeded, NotFound
 from executor.kernel.process.threads import aside
 from executor.kernel.store.topics.connectors import CONNECTORS_MAX, ConnectorRow
-from executor.service.parts import Topic
+from executor.service.parts import Parts, Topic
+from executor.service.topics.choices import ChoiceLists
 from executor.service.views import view_of
 
 
@@ -41,6 +42,10 @@ class OpenApiImported(Struct, frozen=True):
 
 
 class Connectors(Topic):
+    def __init__(self, parts: Parts) -> None:
+        super().__init__(parts)
+        self.choices = ChoiceLists(parts).get
+
     async def all(self) -> list[ConnectorView]:
         await self._parts.connectors.refresh()
         return [_view(one) for _, one in sorted(self._parts.connectors.known.items())]

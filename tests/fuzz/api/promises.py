@@ -145,6 +145,8 @@ def _fitting(world: World, path: str) -> dict[str, Any]:
             return CONNECTION
         case "/api/connections/{name}/test":
             return {"service": "", "base_url": "", "connection": CONNECTION}
+        case "/api/blocks/{type}/choices":
+            return {"field": "channel", "params": {"credential": "x"}}
         case "/api/mcp/check":
             return {"url": "http://127.0.0.1:9/mcp", "headers": {}}
         case "/api/schedules/{id}":

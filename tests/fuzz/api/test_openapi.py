@@ -26,7 +26,8 @@ SHOWN = [spec for spec in TABLE if spec.documented]
 # The token of the server, with which these requests come, has no sessions.
 OF_USERS = ("/api/me/sessions", "/api/me/sessions/{id}", "/api/sessions/{id}")
 OF_DRAFTS = ("/api/drafts/{id}/listen",)  # only a draft with a webhook has an address to listen at
-OF_PROVIDERS = ("/api/oauth/code", "/api/mcp/check")  # what they take only a provider can say
+# what they take only a provider can say
+OF_PROVIDERS = ("/api/oauth/code", "/api/mcp/check", "/api/blocks/{type}/choices")
 TAGS = sorted({spec.tag for spec in SHOWN})
 # From eleven on hypothesis would look for requests that are taken, for minutes where few are possible.
 EXAMPLES = size(5, 10)

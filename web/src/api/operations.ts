@@ -12,6 +12,8 @@ import type {
   CancelRequest,
   Cancelled,
   CardPage,
+  ChoiceList,
+  ChoicesAsked,
   ConnectionAsked,
   ConnectionDeleted,
   ConnectionList,
@@ -268,6 +270,13 @@ export interface Operations {
     query: Record<never, never>
     body: OpenApiImport
     answer: OpenApiImported
+  }
+  /** List the choices of a field. */
+  'POST /api/blocks/{type}/choices': {
+    path: { type: string }
+    query: Record<never, never>
+    body: ChoicesAsked
+    answer: ChoiceList
   }
   /** Create a draft. */
   'POST /api/drafts': {

@@ -250,6 +250,28 @@ export interface ChildView {
   finished_at_ms: number | null
 }
 
+/** `value` is what the field gets; `title` is shown, and `about` beside it. */
+export interface Choice {
+  value: string | number
+  title: string
+  about: string
+}
+
+/** `next`: pass it as `cursor` for further ones; null at the end. */
+export interface ChoiceList {
+  choices: Choice[]
+  next: string | null
+}
+
+/** `field`: a param of the block type, and `params` those of the block, which has the account and the fields on
+ * which the choices depend. `search`: the text typed; `cursor`: the `next` of the answer before. */
+export interface ChoicesAsked {
+  field: string
+  params?: JsonObject
+  search?: string
+  cursor?: string | null
+}
+
 /** The numbers of deleted rows or, with `dry_run`, of rows that would be deleted. */
 export interface Collected {
   runs: number

@@ -136,6 +136,7 @@ LEAST_ROLE = {
     "POST /api/connections/{name}/connect": "admin",
     "POST /api/oauth/code": "admin",
     "POST /api/mcp/check": "editor",
+    "POST /api/blocks/{type}/choices": "editor",
     "POST /api/upkeep/gc": "admin",
     "GET /api/upkeep/gc/{id}": "admin",
     "DELETE /api/cache": "editor",

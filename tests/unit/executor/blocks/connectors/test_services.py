@@ -97,7 +97,8 @@ async def test_a_recorded_case(services: Services, service: str, n: int, case: d
 def _is_as(request: Request, asked: dict[str, Any]) -> None:
     parts = urlsplit(request.target)
     assert (request.method, parts.path) == (asked["method"], asked["path"].replace("{credential}", CREDENTIAL))
-    assert dict(parse_qsl(parts.query)) == asked["query"] and "+" not in parts.query
+    assert dict(parse_qsl(parts.query)) == asked["query"]
+    assert "+" not in parts.query or not request.headers.get("authorization", "").startswith("AWS4")
     for name, value in asked.get("headers", {}).items():
         assert request.headers[name] == value
     if "body" in asked:
