@@ -12,6 +12,7 @@ from compiler.catalog import BlockSpec
 from compiler.diagnostics import CODES
 from docs.site import python_names
 from executor import errors
+from executor.blocks.connectors.stored import connectors
 from executor.blocks.types.registry import Registry
 from executor.errors import WeftError
 from server.api import TABLE
@@ -26,7 +27,14 @@ FOLDER = "reference/made"
 
 def pages() -> dict[str, str]:
     """Texts by the path of their page in the site."""
-    made = {"blocks": blocks(), "codes": codes(), "routes": routes(), "commands": commands(), "settings": settings()}
+    made = {
+        "blocks": blocks(),
+        "services": services(),
+        "codes": codes(),
+        "routes": routes(),
+        "commands": commands(),
+        "settings": settings(),
+    }
     texts = {name: "\n".join(lines) + "\n" for name, lines in made.items()} | python_names.pages()
     return {f"{FOLDER}/{name}.md": text for name, text in texts.items()}
 
@@ -51,6 +59,24 @@ def blocks() -> Iterator[str]:
         spec = registry.get(type)
         assert spec is not None
         yield from _block(spec)
+
+
+def services() -> Iterator[str]:
+    yield "# Services\n"
+    yield "Those that [connectors](../../howto/connectors.md) of weft reach, and their operations. If it is not known"
+    yield "whether an operation was done, it is repeated, or the service is asked, or a person is.\n"
+    for connector in (block.connector for block in connectors()):
+        auth = connector.auth
+        yield f"## {connector.title}\n"
+        takes = [auth.title, auth.description.rstrip("."), *(_about(schema) for schema in connector.fields.values())]
+        yield f"`connector.{connector.service}`. Its API: <{connector.docs}>. It takes:\n"
+        yield from (f"- {_cell(one)}." for one in takes if one)
+        yield "\n| operation | | if it is not known whether it was done |\n|---|---|---|"
+        for name, one in connector.operations.items():
+            after = "the service is asked" if one.check else "a person is asked"
+            repeated = one.only_reads or one.idempotent
+            yield f"| `{name}` | {_cell(one.title)} | {'it is repeated' if repeated else after} |"
+        yield ""
 
 
 def _block(spec: BlockSpec) -> Iterator[str]:

@@ -40,6 +40,10 @@ test('a connection is offered to the hosts that it is for', () => {
   assert.equal(hostOf({ server: 'smtp.example.com:587' }, undefined), 'smtp.example.com:587')
   assert.equal(hostOf({ url: 'https://api.example.com/<start.id>' }, undefined), 'api.example.com')
   assert.equal(hostOf({ url: '<start.url>' }, undefined), null)
+  const sites = { ...auth, host: '{{site}}.atlassian.net' }
+  assert.equal(hostOf({ site: 'Acme' }, sites), 'acme.atlassian.net')
+  assert.equal(hostOf({}, sites), null)
+  assert.equal(hostOf({ site: '<start.site>' }, sites), null)
   assert.ok(fits(['*.example.com:443'], 'api.example.com') && !fits(['*.example.com'], 'example.com'))
   assert.ok(
     fits(['http://127.0.0.1:9'], 'http://127.0.0.1:9') && fits(['smtp.example.com:587'], 'smtp.example.com:587'),

@@ -21,7 +21,7 @@ from compiler.catalog import CONNECTOR, BlockSpec, Finding, Params
 from executor.blocks.connectors.document import Auth, Check, Connector, Operation, Refusal, choices_of, type_of
 from executor.blocks.connectors.pages import ITEMS_MAX, PAGES_MAX, after, at, items_of
 from executor.blocks.connectors.signature import query_text, signed
-from executor.blocks.connectors.template import filled, filled_path
+from executor.blocks.connectors.template import filled, filled_base, filled_path
 from executor.blocks.http.binding import basic, derived, opened
 from executor.blocks.types import http
 from executor.blocks.types.connected import CONNECTION
@@ -142,7 +142,11 @@ def _sent(idempotency_key: str) -> dict[str, str]:
     """Return the keys that an operation may send to be found by: the same in all attempts of an execution."""
     digest = hashlib.sha256(idempotency_key.encode()).digest()
     its_uuid = uuid.UUID(bytes=digest[:16], version=4)
-    return {"idempotency_key": f"weft-{digest.hex()[:32]}", "idempotency_uuid": str(its_uuid)}
+    return {
+        "idempotency_key": f"weft-{digest.hex()[:32]}",
+        "idempotency_uuid": str(its_uuid),
+        "idempotency_hex": digest.hex()[:32],
+    }
 
 
 def _found_in(check: Check, answer: Any, sent: Mapping[str, str]) -> dict[str, Any] | str | None:
@@ -177,13 +181,13 @@ def request_of(
         raise invalid(f"{connector.auth.title} is required", hint="such as ${NAME}, a secret, or a connection")
     if credential is not None and connection is not None:
         raise invalid(f"{connector.auth.title} and a connection cannot be used together")
-    base = (text(params, "base_url") or operation.base_url or connector.base_url).rstrip("/")
-    if connector.auth.kind == "path":
-        base = base.replace("{{credential}}", _in_path(credential or ""))
     region = text(params, "region") or REGION
     if not _REGION.fullmatch(region):
         raise invalid(f"region must be a name such as {REGION}, not {region[:80]!r}")
-    base = base.replace("{{region}}", region)
+    base = text(params, "base_url") or filled_base(operation.base_url or connector.base_url, values)
+    base = base.rstrip("/").replace("{{region}}", region)
+    if connector.auth.kind == "path":
+        base = base.replace("{{credential}}", _in_path(credential or ""))
     query = {**(filled(operation.query, values) or {}), **_page_of(operation)}
     headers = {**connector.headers, **(filled(operation.headers, values) or {})}
     if connection is None:

@@ -27,12 +27,12 @@ BYTES_MAX: Final = 1024 * 1024
 # Params that every connector has beside its fields. `connection`: for stored credentials, of which there are none yet.
 RESERVED: Final = frozenset(
     {"operation", "credential", "connection", "base_url", "pages_max", "region", "timeout_s",
-     "idempotency_key", "idempotency_uuid", "since", "since_s", "found"}
+     "idempotency_key", "idempotency_uuid", "idempotency_hex", "since", "since_s", "found"}
 )  # fmt: skip
 # Fields of one name may differ in these.
 _APART: Final = frozenset({"title", "description", "default", "x-ui", "choices"})
 # Identify the execution of the block in its requests, and in those that check it.
-SENT: Final = ("idempotency_key", "idempotency_uuid")
+SENT: Final = ("idempotency_key", "idempotency_uuid", "idempotency_hex")
 ASKED: Final = (*SENT, "since", "since_s")
 
 
@@ -52,20 +52,27 @@ class Auth(Struct, frozen=True):
 
 class Pages(Struct, frozen=True):
     """The way to read a long list. `items` and `next` are JSON pointers into the answer; `name` is the field of the
-    query (or, `into` body, of the body) that requests the next page.
+    query (or, `into` body, of the body) that requests the next page; or a JSON pointer to it there.
 
     cursor  `next` has the value that requests the next page
     link    the header Link has its address, or `next` has it
     page    pages have numbers from `first`; one with fewer than `size` items is the last
+    offset  a page begins after so many items; one with fewer than `size` items is the last
+    last    `next` of the last item requests the next page; one with fewer than `size` items is the last
+
+    With `more`, a page is the last if nothing is there. `path` is added to the address for further pages, which are
+    requested with no more than the cursor in the body.
     """
 
-    kind: Literal["cursor", "link", "page"]
+    kind: Literal["cursor", "link", "page", "offset", "last"]
     items: str = ""
     next: str | None = None
     name: str = "page"
     into: Literal["query", "body"] = "query"
     first: int = 1
     size: int = 100
+    more: str | None = None
+    path: str = ""
 
 
 class Refusal(Struct, frozen=True):
@@ -175,6 +182,9 @@ class Operation(Struct, frozen=True):
 
 
 class Connector(Struct, frozen=True):
+    """`fields` are those of all operations, such as the name of an account that is a part of `base_url`; `trusted` adds
+    them to each."""
+
     format: str
     service: str
     title: str
@@ -186,6 +196,7 @@ class Connector(Struct, frozen=True):
     auth: Auth = Auth()
     sign_in: SignInCheck | None = None
     headers: dict[str, str] = {}
+    fields: dict[str, Any] = {}
     refused: tuple[Refusal, ...] = ()
     comment: str = field(default="", name="$comment")
     schema: str = field(default="", name="$schema")
@@ -216,7 +227,15 @@ def checked(document: Any) -> Connector:
 
 def trusted(document: Any) -> Connector:
     """Decode a document that was checked before, such as those that come with weft, which a test checks."""
-    return msgspec.convert(document, Connector)
+    connector = msgspec.convert(document, Connector)
+    if not (common := connector.fields):
+        return connector
+    needed = tuple(name for name, its in common.items() if "default" not in its)
+    of_all = {
+        id: msgspec.structs.replace(one, fields={**common, **one.fields}, required=(*needed, *one.required))
+        for id, one in connector.operations.items()
+    }
+    return msgspec.structs.replace(connector, operations=of_all)
 
 
 def choices_of(connector: Connector) -> dict[str, Choices]:
@@ -253,7 +272,11 @@ def _problems(connector: Connector) -> Iterator[dict[str, str]]:
         for its in (choices[name] for name in operation.fields if name in choices):
             listing = connector.operations.get(its.operation)
             helping.update(its.needs(listing) if listing is not None else ())
-        yield from _problems_of(operation, at, helping)
+        for name in dict.fromkeys(names_in(operation.base_url or connector.base_url)):
+            if name not in operation.required and name not in ("credential", "region"):
+                hint = "Add it to the fields of the connector, without a default."
+                yield _wrong("/base_url", f"The address needs {name!r}, which is not a field of all operations.", hint)
+        yield from _problems_of(operation, at, helping | connector.fields.keys())
         for name, its in operation.fields.items():
             other, before = first.setdefault(name, (id, its))
             if _shape(its) != _shape(before):
@@ -289,8 +312,8 @@ def _problems_of(operation: Operation, at: str, helping: set[str]) -> Iterator[d
     used = helping.union(names_in(list(sent.values())))
     for name in operation.fields.keys() - used:
         yield _wrong(f"{at}/fields/{escape(name)}", "No part of a request uses it.", "Use it, or remove it.")
-    if operation.pages is not None and operation.pages.kind == "cursor" and operation.pages.next is None:
-        yield _wrong(f"{at}/pages", "A cursor needs `next`.", "Say where it is, as a JSON pointer.")
+    if (pages := operation.pages) is not None and pages.kind in ("cursor", "last") and pages.next is None:
+        yield _wrong(f"{at}/pages", f"Pages of kind {pages.kind} need `next`.", "Say where it is, as a JSON pointer.")
     for n, check in enumerate(operation.check):
         yield from _problems_of_check(operation, check, f"{at}/check/{n}")
 

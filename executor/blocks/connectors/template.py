@@ -23,6 +23,7 @@ from executor.kernel.values.places import fill, form_of
 
 PLACEHOLDER: Final = re.compile(r"\{\{(\+?)([a-z][a-z0-9_]*)\}\}")
 MIME: Final = "$mime"
+_HOST: Final = re.compile(r"[A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?(\.[A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?)*")
 _MISSING: Final = object()
 
 
@@ -55,6 +56,23 @@ def filled_path(template: str, values: Mapping[str, Any]) -> str:
         return "/".join(quote(step, safe="") for step in steps)
 
     return PLACEHOLDER.sub(part, template)
+
+
+def filled_base(template: str, values: Mapping[str, Any]) -> str:
+    """Fill an address whose host or path has fields; a placeholder without a value stays. Raises
+    BlockError(params_invalid) for a value that would lead to another host."""
+    scheme, mark, rest = template.partition("://")
+    host, slash, path = rest.partition("/")
+
+    def part(found: re.Match[str]) -> str:
+        if found[2] not in values:
+            return found[0]
+        label = render(values[found[2]])
+        if _HOST.fullmatch(label) is None:
+            raise invalid(f"{found[2]} cannot be part of an address: {label[:80]!r}")
+        return label
+
+    return f"{scheme}{mark}{PLACEHOLDER.sub(part, host)}{slash}{PLACEHOLDER.sub(part, path)}"
 
 
 def _filled(template: Any, values: Mapping[str, Any]) -> Any:

@@ -4,9 +4,11 @@ block. The credential is in no part of the result."""
 from __future__ import annotations
 
 import asyncio
+import re
 import time
 from collections.abc import Sequence
 from typing import Final, Literal
+from urllib.parse import urlsplit
 
 import orjson
 from msgspec import Struct
@@ -82,9 +84,11 @@ def asked_of(
     the check of a service on its hosts."""
     blocks = [parts.registry.handler(type) for type in parts.registry.types() if type.startswith(CONNECTOR)]
     found = [
-        Asked((base_url or one.base_url).rstrip("/") + one.sign_in.path, one.sign_in, one)
+        Asked(base.rstrip("/") + one.sign_in.path, one.sign_in, one)
         for one in (block.connector for block in blocks if isinstance(block, ConnectorBlock))
-        if one.sign_in is not None and service in ("", one.service)
+        if one.sign_in is not None
+        and service in ("", one.service)
+        and (base := base_url or _base_of(one, hosts, service))
     ]
     if service and found:
         return found[0]
@@ -92,6 +96,18 @@ def asked_of(
         return Asked(connection.check_url, SignInCheck(""), typed=True)
     found[:0] = [Asked(one.check_url, SignInCheck("", who=(one.who,))) for one in known_providers() if one.check_url]
     return next((one for one in found if may_go_to(hosts, one.url)), None)
+
+
+def _base_of(connector: Connector, hosts: Sequence[str], service: str) -> str:
+    """Return the address of the service; where an account is a part of its host, with the host of the connection. If
+    the host is all the account's, this fits any connection: only that of a block is asked then."""
+    its_host = urlsplit(connector.base_url).netloc
+    if "{{" not in connector.base_url or (its_host.startswith("{{") and its_host.endswith("}}") and not service):
+        return connector.base_url
+    fitting = re.compile(re.sub(r"\\{\\{\w+\\}\\}", "[a-z0-9.-]+", re.escape(its_host)))
+    one = next((host for host in hosts if fitting.fullmatch(host)), None)
+    base = connector.base_url.replace(its_host, one or its_host)
+    return "" if "{{" in base else base
 
 
 class ConnectionTests:

@@ -19,7 +19,8 @@ export function hostOf(params: JsonObject, auth: ServiceAuth | undefined): strin
       if (scheme === 'http://') return `http://${place}${port || ':80'}`
       return scheme === 'https://' && port === ':443' ? place : `${place}${port}`
     }
-  return auth?.host && !auth.host.includes('{') ? auth.host : null
+  const host = auth?.host?.replace(/\{\{(\w+)\}\}/g, (all, name: string) => String(params[name] || all).toLowerCase())
+  return host && /^[a-z0-9.-]+$/.test(host) ? host : null
 }
 
 /** `hosts` are names, `*.example.com`, perhaps with a port, or with a port and `http://`. The server has the same rule. */

@@ -77,7 +77,8 @@ def changed(path: str, value: Any) -> Json:
         ("/operations/order/fields/shop", {"type": "text"}, "/operations/order/fields/shop", "not a JSON Schema"),
         ("/operations/order/fields/credential", {}, "/operations/order/fields/credential", "Every connector has"),
         ("/operations/list/query", {"s": "{{shop}}"}, "/operations/list/query", "There is no field 'shop'"),
-        ("/operations/list/pages", {"kind": "cursor", "items": ""}, "/operations/list/pages", "needs `next`"),
+        ("/operations/list/pages", {"kind": "cursor", "items": ""}, "/operations/list/pages", "need `next`"),
+        ("/base_url", "https://{{shop}}.tea.example", "/base_url", "not a field of all operations"),
         (SHOP, {"operation": "orders"}, f"{SHOP}/operation", "There is no operation 'orders'"),
         (SHOP, {"operation": "order"}, f"{SHOP}/operation", "may change something"),
         (SHOP, {"operation": "list", "search": "text"}, f"{SHOP}/search", "has no field 'text'"),
@@ -170,11 +171,60 @@ def test_pages_end() -> None:
     with pytest.raises(BlockError, match="same page again"):
         after(cursor, again, {"body": {"next": "x"}, "headers": {}}, 2)
     link = Pages("link", "", "/next")
-    for other in ("https://evil.example/orders", "http://tea.example/orders", "//evil.example", "/orders?page=2"):
+    for other in ("https://evil.example/orders", "http://tea.example/orders", "//evil.example", "orders?page=2"):
         with pytest.raises(BlockError, match="another server"):
             after(link, request, {"body": {"next": other}, "headers": {}}, 1)
+    relative = after(link, request, {"body": {"next": "/orders?page=2"}, "headers": {}}, 1)
+    assert relative == {**request, "url": "https://tea.example/orders?page=2", "query": None}
+    empty = '<https://tea.example/orders?cursor=2>; rel="next"; results="{}"; cursor="2"'
+    linked = [after(Pages("link"), request, {"body": [], "headers": {"link": empty.format(one)}}, 1) for one in
+              ("true", "false")]  # fmt: skip
+    assert linked == [{**request, "url": "https://tea.example/orders?cursor=2", "query": None}, None]
     assert at("/a~1b/1/c", {"a/b": [0, {"c": 5}]}) == 5
     assert at("/a/9", {"a": [1]}) is None and at("/a/b", {"a": 3}) is None
+
+
+def test_pages_by_what_was_read() -> None:
+    request: Json = {
+        "method": "POST",
+        "url": "https://tea.example/orders",
+        "query": {"size": 2},
+        "body": {"v": {"a": 1}},
+    }
+    full: Json = {"body": {"orders": [{"id": "a"}, {"id": "b"}], "more": True, "next": "x"}, "headers": {}}
+    offset = Pages("offset", "/orders", name="from", size=2)
+    second = after(offset, request, full, 1)
+    assert second is not None and second["query"] == {"size": 2, "from": 2}
+    third = after(offset, second, full, 2)
+    assert third is not None and third["query"] == {"size": 2, "from": 4}
+    last = after(Pages("last", "/orders", "/id", "after", size=2), request, full, 1)
+    assert last is not None and last["query"] == {"size": 2, "after": "b"}
+    by_more = Pages("last", "/orders", "/id", "after", more="/more")
+    assert after(by_more, request, {**full, "body": {**full["body"], "more": False}}, 1) is None
+    assert after(by_more, request, full, 1) == last
+    deep = after(Pages("cursor", "/orders", "/next", "/v/cursor", "body"), request, full, 1)
+    assert deep == {**request, "body": {"v": {"a": 1, "cursor": "x"}}}
+    elsewhere = Pages("cursor", "/orders", "/next", "cursor", "body", path="/continue")
+    followed = after(elsewhere, request, full, 1)
+    wanted = {"url": "https://tea.example/orders/continue", "query": {}, "body": {"cursor": "x"}}
+    assert followed == {**request, **wanted}
+    with pytest.raises(BlockError, match="same page again"):
+        after(elsewhere, wanted, full, 2)
+
+
+def test_an_account_in_the_address() -> None:
+    document = {**TEA, "base_url": "https://{{account}}.tea.example/v1", "fields": {"account": {"type": "string"}}}
+    connector = checked(document)
+    params = {"operation": "list", "credential": "k", "account": "north"}
+    assert request_of(connector, connector.operations["list"], params)["url"] == "https://north.tea.example/v1/orders"
+    moved = {**params, "base_url": "http://127.0.0.1:9"}
+    assert request_of(connector, connector.operations["list"], moved)["url"] == "http://127.0.0.1:9/orders"
+    for other in ("evil.example/", "evil.example#", "a@b", "..", "a..b", "x:1", "", "evil.example\\"):
+        with pytest.raises(BlockError, match=r"(?i)account"):
+            request_of(connector, connector.operations["list"], {**params, "account": other})
+    assert ConnectorBlock(connector).spec.params["properties"]["account"]["x-required"] == {
+        "operation": ["order", "list"]
+    }
 
 
 def test_a_folder_adds_and_replaces_and_a_broken_file_is_left_out(

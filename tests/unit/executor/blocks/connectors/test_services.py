@@ -26,10 +26,12 @@ from tests.support.endpoints import Request, answer, http
 from tests.unit.executor.blocks.types.flow import context
 
 HERE = Path(__file__).parent / "recorded"
+GUIDE = Path("docs/howto/connectors.md").read_text()
 CREDENTIAL = "sekret-1234"
 SHIPPED = {block.spec.type.removeprefix("connector."): block for block in connectors()}
 # What an operation sends to be found by.
 _KEY = re.compile(r"weft-[0-9a-f]{32}")
+_HEX = re.compile(r"\b[0-9a-f]{32}\b")
 _UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}")
 CASES = [
     (path.stem, n, case)
@@ -49,7 +51,7 @@ async def services() -> AsyncIterator[Services]:
 def test_the_document_is_right_and_has_cases(service: str) -> None:
     connector = read(files("executor.blocks.connectors").joinpath("services", f"{service}.json").read_bytes())
     assert connector.service == service and connector.docs.startswith("https://")
-    assert (HERE / f"{service}.json").exists()
+    assert (HERE / f"{service}.json").exists() and re.search(rf"[|,] {re.escape(connector.title)}[ ,]", GUIDE)
     spec = ConnectorBlock(connector).spec
     assert spec.category == "connector" and spec.params == SHIPPED[service].spec.params
 
@@ -62,7 +64,7 @@ async def test_a_recorded_case(services: Services, service: str, n: int, case: d
         headers = {name: value.replace("{base}", server.url) for name, value in headers.items()}
         if isinstance(told["body"], str):
             return answer(told["status"], told["body"].encode(), content_type="application/xml", **headers)
-        body = b"" if told["body"] is None else orjson.dumps(told["body"])
+        body = b"" if told["body"] is None else orjson.dumps(told["body"]).replace(b"{base}", server.url.encode())
         return answer(told["status"], body, content_type="application/json", **headers)
 
     async with http(play) as server:
@@ -102,11 +104,19 @@ def _is_as(request: Request, asked: dict[str, Any]) -> None:
     for name, value in asked.get("headers", {}).items():
         assert request.headers[name] == value
     if "body" in asked:
-        sent, wanted = orjson.loads(_UUID.sub("$uuid", _KEY.sub("$key", request.body.decode()))), asked["body"]
-        if wanted.get("query") == "$any":
+        text, wanted = _HEX.sub("$hex", _UUID.sub("$uuid", _KEY.sub("$key", request.body.decode()))), asked["body"]
+        match wanted:
+            case {"$text": expected}:
+                assert text == expected
+                return
+            case {"$form": expected}:
+                assert dict(parse_qsl(text)) == expected
+                return
+        sent = orjson.loads(text)
+        if isinstance(wanted, dict) and wanted.get("query") == "$any":
             assert sent["query"].count("{") == sent["query"].count("}")
             wanted = {**wanted, "query": sent["query"]}
-        if wanted.get("raw") == "$mime":
+        if isinstance(wanted, dict) and wanted.get("raw") == "$mime":
             mail = base64.urlsafe_b64decode(sent["raw"])
             assert b"To: ada@example.org\r\n" in mail and b"Subject: =?utf-8?" in mail and mail.endswith(b"Hello\r\n")
             wanted = {"raw": sent["raw"]}

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+from base64 import b64encode
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 import orjson
 import pytest
@@ -24,34 +25,13 @@ from tests.support.oauth_provider import oauth_provider
 from tests.unit.executor.service.topics.test_connections import oauth, opened_engine, sign_in
 
 TOKEN = "t0ken-of-the+service"
-# service: the answer to a good credential, its status, who it is; what is asked; an answer to a bad credential.
-PLAYED: dict[str, tuple[dict[str, Any], int, str, str, int, dict[str, Any]]] = {
-    "slack": (
-        {"ok": True, "user": "grace", "team": "Looms", "user_id": "W1"}, 200, "grace, Looms",
-        "POST /auth.test", 200, {"ok": False, "error": "invalid_auth"},
-    ),
-    "github": ({"login": "octocat", "id": 1}, 200, "octocat", "GET /user", 401, {"message": "Bad credentials"}),
-    "notion": (
-        {"object": "user", "name": "weaver", "type": "bot", "bot": {"workspace_name": "Looms"}}, 200, "weaver, Looms",
-        "GET /users/me", 401, {"code": "unauthorized", "message": "API token is invalid."},
-    ),
-    "linear": (
-        {"data": {"viewer": {"name": "Ada", "email": "ada@example.org"}}}, 200, "Ada, ada@example.org",
-        "POST /graphql", 401, {"errors": [{"message": "Authentication required"}]},
-    ),
-    "discord": (
-        {"id": "2", "username": "loom-bot"}, 200, "loom-bot",
-        "GET /users/@me", 401, {"message": "401: Unauthorized", "code": 0},
-    ),
-    "gmail": (
-        {"emailAddress": "ada@example.org", "messagesTotal": 3}, 200, "ada@example.org",
-        "GET /profile", 401, {"error": {"code": 401, "message": "Invalid Credentials"}},
-    ),
-    "google_sheets": (
-        {"error": {"code": 404, "message": "Requested entity was not found."}}, 404, "",
-        "GET /0", 401, {"error": {"code": 401, "message": "Invalid Credentials"}},
-    ),
-}  # fmt: skip
+# How each service answers a test: what is asked, the answer to a good credential, who it is; an answer to a bad one.
+RECORDED = Path(__file__).parents[2] / "blocks/connectors/recorded"
+PLAYED = {
+    path.stem: its
+    for path in sorted(RECORDED.glob("*.json"))
+    if (its := orjson.loads(path.read_bytes()).get("sign_in"))
+}
 SHIPPED = {block.connector.service: block.connector for block in connectors()}
 
 
@@ -61,11 +41,24 @@ def told(status: int, body: Any) -> bytes:
 
 def kind_of(service: str, secret: str = TOKEN) -> Connection:
     auth = SHIPPED[service].auth
-    return Connection("bearer", secret) if auth.kind == "bearer" else Connection("api_key", secret, prefix=auth.prefix)
+    match auth.kind:
+        case "bearer":
+            return Connection("bearer", secret)
+        case "basic":
+            return Connection("basic", secret, "ada")
+        case "query":
+            return Connection("api_key", secret, where="query", name=auth.name)
+        case _:
+            return Connection("api_key", secret, name=auth.name, prefix=auth.prefix)
 
 
 def asks_for(secret: str, good: bytes, bad: bytes) -> Callable[[Request], bytes]:
-    return lambda request: good if secret in request.headers.get("authorization", "") else bad
+    def play(request: Request) -> bytes:
+        given = " ".join((unquote(request.target), *request.headers.values()))
+        basic = b64encode(f"ada:{secret}".encode()).decode()
+        return good if secret in given or basic in given else bad
+
+    return play
 
 
 async def try_out(engine: Engine, server: Server, name: str = "crm", **more: Any) -> ConnectionTest:
@@ -83,16 +76,17 @@ def test_every_service_that_takes_a_connection_has_a_check() -> None:
 
 @pytest.mark.parametrize("service", sorted(PLAYED))
 async def test_who_one_is_at_each_service(tmp_path: Path, service: str) -> None:
-    good, status, who, line, bad_status, bad = PLAYED[service]
-    play = asks_for(TOKEN, told(status, good), told(bad_status, bad))
+    its = PLAYED[service]
+    play = asks_for(TOKEN, told(its["status"], its["answer"]), told(*its["refused"]))
     async with http(play) as server, opened_engine(tmp_path, server.place) as engine:
         hosts = [f"http://{server.place}"]
         await engine.connections.put("crm", kind_of(service), hosts)
         found = await try_out(engine, server, service=service)
-        assert (found.outcome, found.ok, found.status, found.who) == ("ok", True, status, who)
+        assert (found.outcome, found.ok, found.status, found.who) == ("ok", True, its["status"], its["who"])
         [seen] = server.seen
-        assert f"{seen.method} {seen.target}" == line
-        assert found.called == f"{seen.method} {server.url}{seen.target}"
+        path = seen.target.partition("?")[0]
+        assert f"{seen.method} {path}" == its["asked"]
+        assert found.called == f"{seen.method} {server.url}{path}"
         for name, value in SHIPPED[service].headers.items():
             assert seen.headers[name.lower()] == value
         other = (kind_of(service, "another token"), hosts)
