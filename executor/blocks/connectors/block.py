@@ -21,7 +21,7 @@ from compiler.catalog import CONNECTOR, BlockSpec, Finding, Params
 from executor.blocks.connectors.document import Auth, Check, Connector, Operation, Refusal, choices_of, type_of
 from executor.blocks.connectors.pages import ITEMS_MAX, PAGES_MAX, after, at, items_of
 from executor.blocks.connectors.signature import query_text, signed
-from executor.blocks.connectors.template import filled, filled_base, filled_path
+from executor.blocks.connectors.template import filled, filled_base, filled_path, form_of_body
 from executor.blocks.http.binding import basic, derived, opened
 from executor.blocks.types import http
 from executor.blocks.types.connected import CONNECTION
@@ -32,6 +32,7 @@ from executor.kernel.values.coerce import coerce
 from executor.kernel.values.payload import render
 
 REGION: Final = "us-east-1"
+FORM: Final = "application/x-www-form-urlencoded"
 # A stored connection can replace these; the others put the credential into the address, or sign with it.
 _CONNECTED: Final = frozenset({"bearer", "basic", "header", "query"})
 _AFTER_FIELDS: Final = 1000  # position in the form
@@ -193,6 +194,8 @@ def request_of(
     if connection is None:
         _sign(connector.auth, credential or "", headers, query)
     body = filled(operation.body, values)
+    if isinstance(body, dict) and headers.get("Content-Type") == FORM:
+        body = dict(form_of_body(body))
     url = base + filled_path(operation.path, values)
     if connector.auth.kind == "aws":
         asked = query_text({name: render(value) for name, value in query.items()})

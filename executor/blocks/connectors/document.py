@@ -273,8 +273,9 @@ def _problems(connector: Connector) -> Iterator[dict[str, str]]:
             listing = connector.operations.get(its.operation)
             helping.update(its.needs(listing) if listing is not None else ())
         for name in dict.fromkeys(names_in(operation.base_url or connector.base_url)):
-            if name not in operation.required and name not in ("credential", "region"):
-                hint = "Add it to the fields of the connector, without a default."
+            has_value = name in operation.required or "default" in operation.fields.get(name, {})
+            if not has_value and name not in ("credential", "region"):
+                hint = "Add it to the fields of the connector."
                 yield _wrong("/base_url", f"The address needs {name!r}, which is not a field of all operations.", hint)
         yield from _problems_of(operation, at, helping | connector.fields.keys())
         for name, its in operation.fields.items():

@@ -1,10 +1,10 @@
 """Fills a connector's requests: `{{name}}` stands for a field. Fields are data: nothing in them is expanded again.
 
 A text that is one placeholder and nothing else becomes the value as it is, and is left out of objects and lists when
-the field has none; so is an object or a list of which nothing is left. Inside a longer text, a value is written as
-text, and in a text that is JSON as part of the string, or as the value, that stands there. In a path it is
-percent-encoded, with `{{+name}}` its slashes stay. `{"$mime": {"to", "subject", "text", …}}` is a mail in base64url, as
-Gmail expects it.
+the field has none; so is an object or a list within another if none of its fields has a value. Inside a longer text, a
+value is written as text, and in a text that is JSON as part of the string, or as the value, that stands there. In a
+path it is percent-encoded, with `{{+name}}` its slashes stay. `{"$mime": {"to", "subject", "text", …}}` is a mail in
+base64url, as Gmail expects it.
 """
 
 from __future__ import annotations
@@ -43,6 +43,15 @@ def filled(template: Any, values: Mapping[str, Any]) -> Any:
     """Fill the template as JSON. Returns None if nothing of it has a value."""
     value = _filled(template, values)
     return None if value is _MISSING else value
+
+
+def form_of_body(body: Any, name: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield the fields of a form: parts of an object are named `a[b]`, those of a list `a[0]`."""
+    if not isinstance(body, Mapping | list):
+        yield name, body
+        return
+    for key, value in enumerate(body) if isinstance(body, list) else body.items():
+        yield from form_of_body(value, f"{name}[{key}]" if name else str(key))
 
 
 def filled_path(template: str, values: Mapping[str, Any]) -> str:
@@ -86,7 +95,7 @@ def _filled(template: Any, values: Mapping[str, Any]) -> Any:
             parts = _filled(template[MIME], values)
             return _mime(parts if isinstance(parts, Mapping) else {})
         case Mapping():
-            parts = {name: _filled(value, values) for name, value in template.items()}
+            parts = {name: _filled(value, values) for name, value in template.items() if not _is_idle(value, values)}
             some = {name: value for name, value in parts.items() if value is not _MISSING}
             return some if some or not template else _MISSING
         case list():
@@ -94,6 +103,13 @@ def _filled(template: Any, values: Mapping[str, Any]) -> Any:
             return items if items or not template else _MISSING
         case _:
             return template
+
+
+def _is_idle(part: Any, values: Mapping[str, Any]) -> bool:
+    """Return True for an object or a list of constants and fields of which none has a value, as in an optional part of
+    a body with its kind."""
+    names = set(names_in(part)) if isinstance(part, Mapping | list) else set()
+    return bool(names) and all(values.get(name) is None for name in names)
 
 
 def _mime(parts: Mapping[str, Any]) -> str:

@@ -99,10 +99,10 @@ def asked_of(
 
 
 def _base_of(connector: Connector, hosts: Sequence[str], service: str) -> str:
-    """Return the address of the service; where an account is a part of its host, with the host of the connection. If
-    the host is all the account's, this fits any connection: only that of a block is asked then."""
+    """Return the address of the service; where an account is a part of its host, with the host of the connection.
+    Where that could be any host, only the service of a block is asked."""
     its_host = urlsplit(connector.base_url).netloc
-    if "{{" not in connector.base_url or (its_host.startswith("{{") and its_host.endswith("}}") and not service):
+    if "{{" not in connector.base_url or (its_host.endswith("}}") and not service):
         return connector.base_url
     fitting = re.compile(re.sub(r"\\{\\{\w+\\}\\}", "[a-z0-9.-]+", re.escape(its_host)))
     one = next((host for host in hosts if fitting.fullmatch(host)), None)

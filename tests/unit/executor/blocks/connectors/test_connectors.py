@@ -15,7 +15,7 @@ from executor.blocks.connectors.block import ConnectorBlock, request_of
 from executor.blocks.connectors.document import Pages, checked, read
 from executor.blocks.connectors.pages import after, at
 from executor.blocks.connectors.stored import connectors
-from executor.blocks.connectors.template import filled, filled_path
+from executor.blocks.connectors.template import filled, filled_path, form_of_body
 from executor.blocks.types.registry import Registry
 from executor.errors import BadRequest, BlockError
 
@@ -152,6 +152,15 @@ def test_fields_are_data() -> None:
     template = {"x": "{{a}}", "y": ["{{b}}", "{{n}}"], "z": "<{{a}}>", "gone": {"in": "{{n}}"}, "kept": {}}
     assert filled(template, values) == {"x": "{{b}}", "y": [[1]], "z": "<{{b}}>", "kept": {}}
     assert filled("{{n}}", values) is None
+    optional = {
+        "kind": 1,
+        "policy": {"type": "policy", "id": "{{n}}"},
+        "all": [{"type": "x", "id": "{{b}}"}],
+        "const": [2],
+    }
+    assert filled(optional, values) == {"kind": 1, "all": [{"type": "x", "id": [1]}], "const": [2]}
+    assert filled({"limit": 100, "words": "{{n}}"}, values) == {"limit": 100}
+    assert dict(form_of_body({"a": 1, "b": {"c": [{"d": 2}, 3]}})) == {"a": 1, "b[c][0][d]": 2, "b[c][1]": 3}
     with pytest.raises(BlockError, match="mail cannot be written"):
         filled({"raw": {"$mime": {"to": "a@example.org\r\nBcc: b@example.org"}}}, {})
 
