@@ -10,7 +10,7 @@ import asyncio
 import hashlib
 import re
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -42,10 +42,30 @@ _WIDGETS: Final = {"string": "text", "integer": "number", "number": "number", "b
 _REGION: Final = re.compile(r"[a-z0-9-]{1,40}")
 
 
+class Unread(msgspec.Struct, frozen=True):
+    """A document that is read when it is first needed: a server has many of them, and workflows use few."""
+
+    service: str
+    read: Callable[[], Connector]
+
+
 class ConnectorBlock:
-    def __init__(self, connector: Connector) -> None:
-        self.connector = connector
-        self.spec = _spec(connector)
+    def __init__(self, connector: Connector | Unread) -> None:
+        self.type = CONNECTOR + connector.service
+        self._given = connector
+        self._spec: BlockSpec | None = None
+
+    @property
+    def connector(self) -> Connector:
+        if isinstance(self._given, Unread):
+            self._given = self._given.read()
+        return self._given
+
+    @property
+    def spec(self) -> BlockSpec:
+        if self._spec is None:
+            self._spec = _spec(self.connector)
+        return self._spec
 
     async def run(self, ctx: StepContext) -> Done:
         """Output {"status", "result"}, and for an operation that reads pages {"more"}: `result` is then the list of all

@@ -8,8 +8,10 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Iterable, Iterator
+from functools import partial
 from importlib.metadata import entry_points
 from importlib.resources import files
+from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Final
 
@@ -19,7 +21,7 @@ from msgspec.json import decode
 
 from compiler.catalog import CONNECTOR
 from compiler.plan import Plan
-from executor.blocks.connectors.block import ConnectorBlock
+from executor.blocks.connectors.block import ConnectorBlock, Unread
 from executor.blocks.connectors.document import Connector, read, trusted
 from executor.blocks.types.registry import Registry
 from executor.errors import BadRequest
@@ -34,13 +36,13 @@ def connectors(folder: Path | None = None) -> list[ConnectorBlock]:
     """Load those of weft, of installed packages and of the folder. An unusable one is logged and left out: the others
     have to run."""
     found = list(_shipped())
-    owners = {block.spec.type: "weft" for block in found}
+    owners = {block.type: "weft" for block in found}
     for owner, block in _installed():
-        first = owners.setdefault(block.spec.type, owner)
+        first = owners.setdefault(block.type, owner)
         if first == owner:
             found.append(block)
         else:
-            _log.error("connector %s of %s is left out: %s has one of this service", block.spec.type, owner, first)
+            _log.error("connector %s of %s is left out: %s has one of this service", block.type, owner, first)
     return [*found, *(_of(folder) if folder is not None else ())]
 
 
@@ -52,7 +54,11 @@ def connector(path: Path | str) -> ConnectorBlock:
 def _shipped() -> Iterator[ConnectorBlock]:
     for file in sorted(files(__package__).joinpath("services").iterdir(), key=lambda one: one.name):
         if file.name.endswith(".json"):
-            yield ConnectorBlock(trusted(orjson.loads(file.read_bytes())))
+            yield ConnectorBlock(Unread(file.name.removesuffix(".json"), partial(_read_shipped, file)))
+
+
+def _read_shipped(file: Traversable) -> Connector:
+    return trusted(orjson.loads(file.read_bytes()))
 
 
 def _installed() -> Iterator[tuple[str, ConnectorBlock]]:

@@ -37,7 +37,8 @@ class Registry:
     def __init__(
         self, blocks: Iterable[Block], sandbox: SyntaxChecker | Callable[[], SyntaxChecker] | None = None
     ) -> None:
-        self._blocks: dict[str, Block] = {block.spec.type: block for block in blocks}
+        # Connectors know their type without their spec, for which they read their document.
+        self._blocks: dict[str, Block] = {getattr(block, "type", "") or block.spec.type: block for block in blocks}
         self._sandbox = sandbox
         self.stored: Mapping[str, Block] = {}
 
