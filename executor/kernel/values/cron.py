@@ -1,5 +1,5 @@
-"""Cron expressions with five fields, or a nickname such as @daily, in a time zone, as a function from time to
-time. Pure: no clock in here.
+"""Cron expressions with five fields, or a nickname such as @daily or `@every 90s`, in a time zone, as a function from
+time to time. Pure: no clock in here.
 
 When the clocks change, wall-clock time has a gap or an overlap. The rules:
  1. An expression that names hours goes by the wall clock: a time in the gap becomes the gap's end, a time in the
@@ -12,6 +12,7 @@ month and a day of the week that are both set count as either-or, as in cron.
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Final
@@ -26,8 +27,8 @@ EXPRESSION_LENGTH_MAX: Final = 200
 # For descriptions of the API. The errors of `parse` state what the fields may be.
 EXPRESSION_SCHEMA: Final = {
     "minLength": 6,
-    "pattern": r"^\s*((\S+\s+){4}\S+|@\w+)\s*$",
-    "examples": ["0 9 * * MON-FRI", "@daily"],
+    "pattern": r"^\s*((\S+\s+){4}\S+|@\w+|@every\s+\d+s)\s*$",
+    "examples": ["0 9 * * MON-FRI", "@daily", "@every 90s"],
 }
 NICKNAMES: Final = {
     "@YEARLY": "0 0 1 1 *",
@@ -38,6 +39,8 @@ NICKNAMES: Final = {
     "@MIDNIGHT": "0 0 * * *",
     "@HOURLY": "0 * * * *",
 }
+EVERY_MAX_S: Final = 31 * 86_400
+_EVERY: Final = re.compile(r"@EVERY (\d{1,9})S")
 # The longest stretch that any zone's clocks were set back by since they are counted in hours: for looking backwards.
 OVERLAP_MAX: Final = timedelta(hours=3)
 # A schedule is for years to come; the calendar of Python ends in 9999, and arithmetic near its ends overflows.
@@ -45,14 +48,17 @@ YEAR_MAX: Final = 9000
 
 
 class Cron(Struct, frozen=True):
-    """Made by `parse`. Fire times are Unix milliseconds, whole minutes."""
+    """Made by `parse`. Fire times are Unix milliseconds: whole minutes, or multiples of `every_ms` since 1970."""
 
     expression: str
     zone: tzinfo
     rhythm: bool  # every hour: by elapsed time
+    every_ms: int = 0
 
     def next(self, after_ms: int) -> int | None:
         """Return the first fire time later than `after_ms`, or None if there is none within fifty years."""
+        if self.every_ms:
+            return (after_ms // self.every_ms + 1) * self.every_ms
         local = self._local(after_ms)
         for found in self._times(local):
             if found > after_ms:
@@ -61,6 +67,8 @@ class Cron(Struct, frozen=True):
 
     def previous(self, at_ms: int) -> int | None:
         """Return the last fire time that is not later than `at_ms`, or None if there is none within fifty years."""
+        if self.every_ms:
+            return at_ms // self.every_ms * self.every_ms
         # When clocks go back a local time occurs twice; start the backward search after it.
         for found in self._times(self._local(at_ms) + OVERLAP_MAX, reverse=True):
             if found <= at_ms:
@@ -103,8 +111,13 @@ def _parsed(expression: str, zone: str) -> Cron:
     shown = repr(expression[:80])
     if len(expression) > EXPRESSION_LENGTH_MAX:
         raise _invalid(f"a cron expression has at most {EXPRESSION_LENGTH_MAX} characters")
+    if every := _EVERY.fullmatch(expression):
+        seconds = int(every[1])
+        if not 1 <= seconds <= EVERY_MAX_S:
+            raise _invalid(f"@every takes 1s to {EVERY_MAX_S}s, not {seconds}s")
+        return Cron(expression, UTC, rhythm=True, every_ms=seconds * 1000)
     if expression.startswith("@"):
-        raise _invalid(f"there is no cron nickname {shown}; use {', '.join(NICKNAMES).lower()}")
+        raise _invalid(f"there is no cron nickname {shown}; use {', '.join(NICKNAMES).lower()}, @every 90s")
     if len(expression.split()) != 5:
         raise _invalid(f"a cron expression has five fields, but {shown} has {len(expression.split())}")
     try:
