@@ -34,6 +34,7 @@ from compiler.plan import Effect, RunnerName
 Params = Mapping[str, Any]
 CodeKind = Literal["expression", "code", "python"]
 CONNECTOR: Final = "connector."  # the types of connectors begin with it
+EVENT: Final = "event."  # and those of triggers that poll a source
 
 LOOP_MAX_DEFAULT: Final = 1_000  # iterations of a loop without a maximum; docs/reference/limits.md
 CONCURRENCY_DEFAULT: Final = 100  # branches of a parallel at the same time

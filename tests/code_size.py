@@ -36,10 +36,10 @@ BOUNDS = {
     "modules in circles": 0,
     "circles of the rooms of executor": 0,
     "circles of the rooms of server": 0,
-    "lines of executor.kernel.store": 10_414,  # the newest event of a type, for published states
+    "lines of executor.kernel.store": 10_490,  # polls of triggers, whose state and runs are one transaction
     "lines of executor.kernel.run": 8_560,
     "lines of executor.kernel.core": 3_240,
-    "lines of executor.kernel.values": 3_101,
+    "lines of executor.kernel.values": 3_115,  # times every so many seconds
 }
 FLOORS = ("executor.kernel.", "executor.blocks.", "executor.service.")
 GENERATED = ("server.client.answers",)

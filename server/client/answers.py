@@ -277,7 +277,7 @@ class ScheduleView(TypedDict):
     id: str; workflow: str; version: int | None; trigger: str | None; cron: str; tz: str; input: Any; enabled: bool
     overlap: Literal["allow", "queue", "skip"]; catch_up: Literal["all", "none", "one"]; origin: str
     next_run_at_ms: int | None; queued_at_ms: int | None; last_run_at_ms: int | None; last_run_id: str | None
-    error: str | None; created_at_ms: int; updated_at_ms: int; upcoming_ms: list[int]; made_by: str | None
+    error: str | None; created_at_ms: int; updated_at_ms: int; upcoming_ms: list[int]; made_by: str | None; polls: bool
 class ScheduleList(TypedDict): schedules: list[ScheduleView]
 class ScheduleSpec(TypedDict):
     workflow: str; cron: str; tz: NotRequired[str]; version: NotRequired[int | None]; trigger: NotRequired[str | None]

@@ -69,6 +69,8 @@ ELSEWHERE = {
     "delete_token": "one row",
     "record_act": "as each row of the audit: tests/conformance/store/test_sqlite_audit.py",
     "fire": "tests/unit/executor/service/triggers: two engines, restarts",
+    "claim_poll": "one row: tests/promises/test_polls.py kills it",
+    "record_poll": "one transaction: tests/promises/test_polls.py kills it",
     "put_plan": "tests/unit/executor/kernel/run/test_move.py: runs that move to another version",
     "clear_cache": "cached results may go at any time",
     "delete_snapshots": "snapshots may go at any time",

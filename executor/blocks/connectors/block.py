@@ -46,6 +46,7 @@ class Unread(msgspec.Struct, frozen=True):
     """A document that is read when it is first needed: a server has many of them, and workflows use few."""
 
     service: str
+    has_events: bool
     read: Callable[[], Connector]
 
 
@@ -54,6 +55,10 @@ class ConnectorBlock:
         self.type = CONNECTOR + connector.service
         self._given = connector
         self._spec: BlockSpec | None = None
+
+    @property
+    def has_events(self) -> bool:
+        return self._given.has_events if isinstance(self._given, Unread) else bool(self._given.events)
 
     @property
     def connector(self) -> Connector:

@@ -181,6 +181,31 @@ class Operation(Struct, frozen=True):
         return self.reads or self.method in ("GET", "HEAD")
 
 
+class EventTime(Struct, frozen=True):
+    """`at`: where an item has its time, or a number that grows; `field` takes the last one at the next poll. With `#`
+    it takes the time of the first poll, in Unix seconds."""
+
+    at: str
+    field: str = ""
+
+
+class EventList(Struct, frozen=True):
+    """A list whose new items are events, read by `operation` with the values `set`. `id`: what identifies an item, by
+    pointers into it, or `#`, its place in a list that only grows. `only`: values that an item must have."""
+
+    title: str
+    operation: str
+    id: str | tuple[str, ...]
+    description: str = ""
+    set: dict[str, Any] = {}
+    items: str | None = None
+    order: Literal["newest", "oldest", "any"] = "newest"
+    time: EventTime | None = None
+    only: dict[str, Any] = {}
+    pages: Pages | None = None
+    output: dict[str, Any] | None = None
+
+
 class Connector(Struct, frozen=True):
     """`fields` are those of all operations, such as the name of an account that is a part of `base_url`; `trusted` adds
     them to each."""
@@ -190,6 +215,7 @@ class Connector(Struct, frozen=True):
     title: str
     base_url: str
     operations: dict[str, Operation]
+    events: dict[str, EventList] = {}
     description: str = ""
     docs: str = ""
     icon: str = "http"
@@ -289,6 +315,25 @@ def _problems(connector: Connector) -> Iterator[dict[str, str]]:
                 if msgspec.convert(its["choices"], Choices) != choices[name]:
                     yield _wrong(here, f"{name!r} has other choices in another operation.", "Write them once.")
                 yield from _problems_of_choices(connector, choices[name], here)
+    for id, event in connector.events.items():
+        yield from _problems_of_event(connector, event, f"/events/{escape(id)}")
+
+
+def _problems_of_event(connector: Connector, event: EventList, at: str) -> Iterator[dict[str, str]]:
+    operation = connector.operations.get(event.operation)
+    if operation is None:
+        yield _wrong(f"{at}/operation", f"There is no operation {event.operation!r}.", "Name one that reads a list.")
+        return
+    if not operation.only_reads:
+        yield _wrong(f"{at}/operation", "It may change something.", "Use a GET, or add `reads` to the operation.")
+    for name in event.set:
+        if name not in operation.fields:
+            yield _wrong(f"{at}/set/{escape(name)}", f"{event.operation!r} has no field {name!r}.", "Remove it.")
+    if event.time is not None and event.time.field and event.time.field not in operation.fields:
+        said = f"{event.operation!r} has no field {event.time.field!r}."
+        yield _wrong(f"{at}/time/field", said, "Name the field that takes the last time.")
+    if event.items is None and event.pages is None and operation.pages is None:
+        yield _wrong(at, "It has no list.", "Add `items`, the pointer to the list in the answer.")
 
 
 def _problems_of(operation: Operation, at: str, helping: set[str]) -> Iterator[dict[str, str]]:

@@ -11,7 +11,6 @@ from collections.abc import Iterable, Iterator
 from functools import partial
 from importlib.metadata import entry_points
 from importlib.resources import files
-from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Final
 
@@ -19,10 +18,11 @@ import orjson
 from msgspec import Struct
 from msgspec.json import decode
 
-from compiler.catalog import CONNECTOR
+from compiler.catalog import CONNECTOR, EVENT
 from compiler.plan import Plan
 from executor.blocks.connectors.block import ConnectorBlock, Unread
 from executor.blocks.connectors.document import Connector, read, trusted
+from executor.blocks.connectors.events import EventBlock
 from executor.blocks.types.registry import Registry
 from executor.errors import BadRequest
 from executor.kernel.store.topics.connectors import ConnectorRow
@@ -30,11 +30,20 @@ from executor.kernel.store.topics.store import Store
 
 GROUP: Final = "weft.connectors"
 FILES_MAX: Final = 500
+_EVENTS: Final = b'\n  "events": {'  # in a document of weft that has some
 
 
-def connectors(folder: Path | None = None) -> list[ConnectorBlock]:
-    """Load those of weft, of installed packages and of the folder. An unusable one is logged and left out: the others
-    have to run."""
+def connectors(folder: Path | None = None) -> list[ConnectorBlock | EventBlock]:
+    """Load those of weft, of installed packages and of the folder, each with the trigger of its events. An unusable one
+    is logged and left out: the others have to run."""
+    return [block for one in _connectors(folder) for block in _with_events(one)]
+
+
+def _with_events(block: ConnectorBlock) -> list[ConnectorBlock | EventBlock]:
+    return [block, EventBlock(block)] if block.has_events else [block]
+
+
+def _connectors(folder: Path | None) -> list[ConnectorBlock]:
     found = list(_shipped())
     owners = {block.type: "weft" for block in found}
     for owner, block in _installed():
@@ -54,11 +63,12 @@ def connector(path: Path | str) -> ConnectorBlock:
 def _shipped() -> Iterator[ConnectorBlock]:
     for file in sorted(files(__package__).joinpath("services").iterdir(), key=lambda one: one.name):
         if file.name.endswith(".json"):
-            yield ConnectorBlock(Unread(file.name.removesuffix(".json"), partial(_read_shipped, file)))
+            data = file.read_bytes()
+            yield ConnectorBlock(Unread(file.name.removesuffix(".json"), _EVENTS in data, partial(_read_shipped, data)))
 
 
-def _read_shipped(file: Traversable) -> Connector:
-    return trusted(orjson.loads(file.read_bytes()))
+def _read_shipped(data: bytes) -> Connector:
+    return trusted(orjson.loads(data))
 
 
 def _installed() -> Iterator[tuple[str, ConnectorBlock]]:
@@ -128,9 +138,8 @@ class StoredConnectors:
                     known[row.service] = StoredConnector(row, connector)
             self.known = known
             self._hashes = hashes
-            self._registry.stored = {
-                CONNECTOR + service: ConnectorBlock(one.connector) for service, one in known.items()
-            }
+            blocks = [block for one in known.values() for block in _with_events(ConnectorBlock(one.connector))]
+            self._registry.stored = {block.type: block for block in blocks}
             self.revision += 1
 
     async def refresh_for(self, plan: Plan) -> None:
@@ -144,7 +153,7 @@ class StoredConnectors:
             await self.refresh()
 
     def _may_be_stored(self, types: Iterable[str]) -> bool:
-        return any(type.startswith(CONNECTOR) and not self._registry.is_fixed(type) for type in types)
+        return any(type.startswith((CONNECTOR, EVENT)) and not self._registry.is_fixed(type) for type in types)
 
 
 def _types(plan: Plan) -> Iterator[str]:

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import orjson
 
-from compiler.catalog import CONNECTOR, Catalog
+from compiler.catalog import CONNECTOR, EVENT, Catalog
 from compiler.compile import DEFAULT_LIMITS, Compiled, compile_document
 from compiler.diagnostics import CompileError
 from compiler.document import Limits
@@ -22,7 +22,7 @@ from executor.kernel.run.imports import accept
 COMPILE_ASIDE_BYTES: Final = 16 * 1024
 # To parse Python takes 5 ms for each program, and 300 ms for the first one of a process.
 _SLOW: Final = b'"python"'
-_CONNECTOR: Final = b'"' + CONNECTOR.encode()
+_CONNECTORS: Final = (b'"' + CONNECTOR.encode(), b'"' + EVENT.encode())
 RESULTS_MAX: Final = 256
 
 
@@ -53,7 +53,7 @@ class Compiler:
         data = document if isinstance(document, bytes) else orjson.dumps(document)
         revision = 0
         if self._connectors is not None:
-            if _CONNECTOR in data:
+            if any(prefix in data for prefix in _CONNECTORS):
                 await self._connectors.refresh()
             revision = self._connectors.revision
         stored = self._stored() - self._env_names

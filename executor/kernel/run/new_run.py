@@ -14,6 +14,7 @@ import orjson
 from msgspec import Struct
 from msgspec.structs import asdict, replace
 
+from compiler.catalog import EVENT
 from compiler.plan import Plan
 from compiler.references import find, parse
 from executor.errors import BlockError, InputInvalid
@@ -187,6 +188,8 @@ def _schema_of(plan: Plan) -> tuple[Mapping[str, Any] | None, str]:
     elif trigger.type == "form_trigger":
         own = orjson.loads(bytes(trigger.params)).get("fields")
         schema, source = (own, f"`fields` of the form block '{trigger.block}'") if own else (schema, source)
+    elif trigger.type.startswith(EVENT):
+        schema = None
     elif trigger.type == "chat_trigger":
         schema, source = CHAT_INPUT, f"that of the chat block '{trigger.block}'"
     return schema, source

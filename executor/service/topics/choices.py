@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from executor.blocks.connectors.block import ConnectorBlock, refused_by, request_of
 from executor.blocks.connectors.choices import Choice, Listing, listing_of, matches
 from executor.blocks.connectors.document import Connector
+from executor.blocks.connectors.events import EventBlock
 from executor.blocks.connectors.pages import after, at_place, place_of
 from executor.blocks.http.binding import using
 from executor.blocks.types.client import decoded, plain, status_error
@@ -49,7 +50,7 @@ class ChoiceLists:
         """Raises BadRequest: choices_none, choices_wait, choices_invalid, or one of OF_CALLER; BlockError."""
         await self._parts.connectors.refresh()
         block = self._parts.registry.handler(type) if type in self._parts.registry.types() else None
-        if not isinstance(block, ConnectorBlock):
+        if not isinstance(block, ConnectorBlock | EventBlock):
             raise BadRequest(f"{type[:100]!r} is not the type of a connector", code="choices_none", pointer="/type")
         listing = listing_of(block.connector, field, params, text)
         wanted = "" if listing.searches else text

@@ -19,9 +19,11 @@ import orjson
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
+from compiler.catalog import EVENT
 from compiler.plan import Node, Plan
 from compiler.references import escape
 from executor.blocks.types.form_trigger import WAIT_S
+from executor.blocks.types.polled import SAME_SOURCE, Polling
 from executor.blocks.types.webhook import HEADER_NAME
 from executor.errors import BadRequest, Conflict, InputInvalid
 from executor.kernel.process.acting import present_actor
@@ -29,7 +31,7 @@ from executor.kernel.process.threads import aside
 from executor.kernel.read.find import find_version
 from executor.kernel.run.imports import as_ours
 from executor.kernel.run.new_run import check_input
-from executor.kernel.store.topics.schedules import CatchUp, Origin, Overlap, ScheduleRow
+from executor.kernel.store.topics.schedules import UNREAD, CatchUp, Origin, Overlap, ScheduleRow
 from executor.kernel.store.topics.webhooks import Auth, Respond, WebhookRow
 from executor.kernel.store.topics.workflows import VERSION_MAX, Declared
 from executor.kernel.values import cron
@@ -132,6 +134,9 @@ async def declared_by(parts: Parts, workflow: str, document: Any) -> Declared:
     for block, kind, params in await aside(partial(_blocks, document)):
         plan = await parts.compiler.plan(document, block)
         id = trigger_id(workflow, block)
+        if kind.startswith(EVENT):
+            schedules.append(_polled(id, workflow, block, kind, params, now_ms))
+            continue
         if kind == "schedule":
             schedules.append(await _schedule(parts, plan, id, workflow, block, params, now_ms))
             continue
@@ -188,8 +193,12 @@ def _blocks(document: Any) -> list[tuple[str, str, dict[str, Any]]]:
     return [
         (id, block["type"], block.get("params") or {})
         for id, block in (blocks.items() if isinstance(blocks, Mapping) else ())
-        if isinstance(block, Mapping) and block.get("type") in TYPES and block.get("enabled", True)
+        if isinstance(block, Mapping) and _is_row(block.get("type")) and block.get("enabled", True)
     ]
+
+
+def _is_row(type: Any) -> bool:
+    return isinstance(type, str) and (type in TYPES or type.startswith(EVENT))
 
 
 def schedule_row(id: str, spec: ScheduleSpec, now_ms: int, origin: Origin) -> ScheduleRow:
@@ -243,6 +252,16 @@ async def _schedule(
             **error.extra,
         ) from error
     return schedule_row(id, spec, now_ms, "document")
+
+
+def _polled(id: str, workflow: str, block: str, type: str, params: Mapping[str, Any], now_ms: int) -> ScheduleRow:
+    """Return the row of a trigger that polls, from now on. What makes it another source is its `input`."""
+    polling = Polling(params)
+    source = {"type": type, **{name: value for name, value in params.items() if name not in SAME_SOURCE}}
+    spec = ScheduleSpec(workflow, f"@every {polling.every_s}s", trigger=block, overlap="allow", enabled=polling.enabled)
+    row = schedule_row(id, spec, now_ms, "document")
+    settings = orjson.dumps(source, option=orjson.OPT_SORT_KEYS)
+    return replace(row, input=settings, next_run_at_ms=now_ms, poll=UNREAD)
 
 
 def _spec(kind: type[Spec], workflow: str, block: str, params: Mapping[str, Any]) -> Spec:

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from compiler.diagnostics import CompileError
 from compiler.plan import Settings
-from executor.errors import CronInvalid, NotFound, StoreError, WeftError, ZoneUnknown
+from executor.errors import Conflict, CronInvalid, NotFound, StoreError, WeftError, ZoneUnknown
 from executor.kernel.core import facts as f
 from executor.kernel.journal.codec import keep_plan
 from executor.kernel.process.task import RETRY_S, BackgroundTask
@@ -32,6 +32,7 @@ from executor.kernel.store.topics.schedules import CatchUp, Fire, Fired, FireRow
 from executor.kernel.values import cron
 from executor.service.parts import Parts, Topic
 from executor.service.triggers.declared import ScheduleSpec, StartOf, check_own_id, of_document, schedule_row, start_of
+from executor.service.triggers.polls import Polls
 from executor.service.views import view_of
 
 log = logging.getLogger("weft.triggers")
@@ -44,7 +45,8 @@ ERROR_CHARS_MAX: Final = 500
 class ScheduleView(Struct, frozen=True):
     """Times are Unix milliseconds. `origin` is document if the block `trigger` of the workflow declares it.
     `queued_at_ms`: a scheduled time that waits for an open run to end. `error`: why no run started at the last
-    scheduled time. `upcoming_ms`: the next five times, empty while disabled. `made_by`: who made or last changed it."""
+    scheduled time. `upcoming_ms`: the next five times, empty while disabled. `made_by`: who made or last changed it.
+    `polls`: at its times it looks for events, of which each starts a run; `error` is then why it cannot."""
 
     id: str
     workflow: str
@@ -66,6 +68,7 @@ class ScheduleView(Struct, frozen=True):
     updated_at_ms: int
     upcoming_ms: tuple[int, ...]
     made_by: str | None
+    polls: bool
 
 
 class Schedules(Topic):
@@ -120,9 +123,11 @@ class Schedules(Topic):
         return _view(row)
 
     async def run_now(self, id: str) -> str:
-        """Start a run beside the fire times of the schedule, even if it is disabled. Returns its id. Raises NotFound,
-        CompileError, InputInvalid."""
+        """Start a run beside the fire times of the schedule, even if it is disabled. Returns its id. One that polls
+        does so now; Conflict if that starts no run. Raises NotFound, CompileError, InputInvalid, Conflict."""
         row = await self._row(id)
+        if row.poll is not None:
+            return await self._poll_now(row)
         now_ms = self._clock.now_ms()
         start = await start_of(self._parts, row)
         run = await self._run_of(row, start, now_ms, f"cron:{id}:now:{secrets.token_hex(8)}")
@@ -130,6 +135,15 @@ class Schedules(Topic):
         if fired is None or fired.run is None:
             raise _not_found(id)
         return fired.run.id
+
+    async def _poll_now(self, row: ScheduleRow) -> str:
+        task = await self.scheduler.polls.begin(row, self._clock.now_ms()) if row.enabled else None
+        started = [] if task is None else await asyncio.shield(task)
+        if started:
+            return started[0]
+        error = (await self._row(row.id)).error
+        message = "it is off" if not row.enabled else "a poll is under way" if task is None else error
+        raise Conflict(message or "there is nothing new", code="no_events")
 
     def preview(self, expression: str, zone: str) -> tuple[int, ...]:
         return tuple(cron.parse(expression, zone).upcoming(self._clock.now_ms(), UPCOMING))
@@ -194,7 +208,9 @@ def _view(row: ScheduleRow) -> ScheduleView:
         upcoming = (row.next_run_at_ms,)
         with suppress(CronInvalid, ZoneUnknown):  # the machine's time zones are others than they were
             upcoming += tuple(cron.parse(row.cron, row.tz).upcoming(row.next_run_at_ms, UPCOMING - 1))
-    return view_of(ScheduleView, row, input=orjson.loads(row.input), upcoming_ms=upcoming)
+    polls = row.poll is not None
+    given = {} if polls else orjson.loads(row.input)
+    return view_of(ScheduleView, row, input=given, upcoming_ms=upcoming, polls=polls)
 
 
 def _not_found(id: str) -> NotFound:
@@ -219,6 +235,7 @@ class Scheduler(Topic):
         self._starter = starter
         self._task = BackgroundTask("scheduler", self._step, failed="schedules could not be checked", log=log)
         self._queued = True  # for all that is known
+        self.polls = Polls(parts, self._task.wake.set, starter.alerts_of)
 
     def start(self) -> None:
         self._clock.on_jump(self._task.wake.set)
@@ -228,6 +245,7 @@ class Scheduler(Topic):
     async def stop(self) -> None:
         """Stop. Fires under way are finished or left for the next process; nothing is half done."""
         await self._task.stop()
+        await self.polls.stop()
 
     def wake(self) -> None:
         self.changed_elsewhere()
@@ -268,6 +286,8 @@ class Scheduler(Topic):
 
     async def _deal_with(self, row: ScheduleRow, now_ms: int) -> bool:
         done = False
+        if row.poll is not None:
+            return await self.polls.begin(row, now_ms) is not None
         if row.queued_at_ms is not None:
             queued = Fire(row.id, "queued", row.queued_at_ms, None, row.queued_at_ms, now_ms, row.overlap)
             done = await self._starter.start(queued, row) is not None

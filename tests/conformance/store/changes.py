@@ -50,7 +50,7 @@ from executor.kernel.store.topics.memory import Conversation, MemoryTurn
 from executor.kernel.store.topics.outbox import NotificationRow
 from executor.kernel.store.topics.people import SessionRow, TokenRow, UserRow
 from executor.kernel.store.topics.places import Ask, Assigned
-from executor.kernel.store.topics.schedules import Fire, ScheduleRow
+from executor.kernel.store.topics.schedules import Fire, Poll, ScheduleRow
 from executor.kernel.store.topics.secrets import Relinked, Resealed, SecretRow
 from executor.kernel.store.topics.snapshots import SNAPSHOT_SEQ_MIN, CheckpointRow, SnapshotRow
 from executor.kernel.store.topics.store import Store
@@ -331,6 +331,11 @@ CHANGES: dict[str, Change] = {
     "fire the same time": _to(schedules.fire, _fire("due", T0, T0 + 60_000, run=new_run("fired-too", NOW, "idle"))),
     "fire a queued time": _to(schedules.fire, _fire("queued", T0, None, run=new_run("late", NOW, "idle"))),
     "fire now": _to(schedules.fire, _fire(None, 0, None, run=new_run("asked", NOW, "idle"))),
+    "make it poll": _to(schedules.put_schedule, replace(SCHEDULE, poll=b"null", input=b"2", updated_at_ms=NOW)),
+    "claim a poll": _to(schedules.claim_poll, "s", T0, T0 + 1),
+    "record a poll": _to(
+        schedules.record_poll, Poll("s", T0, T0 + 2, NOW, (new_run("polled", NOW, "idle"),), b"{}", None, ("no",))
+    ),
     "change a webhook": _to(webhooks.put_webhook, replace(WEBHOOK, timeout_ms=2, updated_at_ms=NOW)),
     "change a webhook otherwise": _to(webhooks.put_webhook, replace(WEBHOOK, enabled=False, updated_at_ms=NOW)),
     "make a webhook": _to(webhooks.put_webhook, replace(WEBHOOK, id="i", timeout_ms=2)),

@@ -21,7 +21,7 @@ from msgspec.structs import replace
 
 from executor.errors import WeftError
 from executor.kernel.store.topics.outbox import NotificationRow
-from executor.kernel.store.topics.schedules import Fire
+from executor.kernel.store.topics.schedules import Fire, Poll
 from executor.kernel.store.topics.store import Store
 from executor.kernel.store.topics.webhooks import DeliveryRow
 from tests.conformance.store.changes import SCHEDULE, WEBHOOK
@@ -197,6 +197,21 @@ async def _fired_once(store: Store, n: int, a: Reply, b: Reply) -> str | None:
     return None if sorted(outcomes, key=repr) == ["started", None] else f"{outcomes} of one time"
 
 
+async def _polling(store: Store, tries: int) -> None:
+    await store.put_schedule(replace(SCHEDULE, poll=b"null"))
+
+
+async def _record_poll(store: Store, side: int, n: int) -> Reply:
+    run = new_run(f"run-{n}-{side}", T0, "idle")
+    started = await store.record_poll(Poll("s", T0 + n, T0 + n + 1, T0, (run,), b"%d" % n))
+    return {"outcome": started and len(started)}
+
+
+async def _recorded_once(store: Store, n: int, a: Reply, b: Reply) -> str | None:
+    outcomes = [a["outcome"], b["outcome"]]
+    return None if sorted(outcomes, key=repr) == [1, None] else f"{outcomes} of one poll"
+
+
 RACES: dict[str, Race] = {
     "answer_wait": Race(_open_waits, _answer, _one_answer),
     "put_draft": Race(_drafts, _revise, _one_revision),
@@ -207,6 +222,7 @@ RACES: dict[str, Race] = {
     "post_signal": Race(_one_run, _signal, _counted),
     "deliver": Race(_webhook, _deliver, _delivered_once),
     "fire": Race(_schedule, _fire, _fired_once),
+    "record_poll": Race(_polling, _record_poll, _recorded_once),
 }
 
 

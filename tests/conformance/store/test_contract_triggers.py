@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from executor.errors import Fenced
 from executor.kernel.store.run_rows import RunRow
 from executor.kernel.store.sqlite.store import SQLiteStore
-from executor.kernel.store.topics.schedules import FIRES_KEPT, Fire, Fired, FireRow, ScheduleRow
+from executor.kernel.store.topics.schedules import FIRES_KEPT, Fire, Fired, FireRow, Poll, ScheduleRow
 from executor.kernel.store.topics.store import Store
 from executor.kernel.store.topics.webhooks import DELIVERIES_KEPT, DELIVERY_KEPT_MS, DeliveryRow, RefusalRow, WebhookRow
 from executor.kernel.store.topics.workflows import Declared
@@ -222,6 +222,39 @@ async def test_a_moment_starts_a_run_and_moves_on(store: Store) -> None:
     assert await store.list_fires("s1") == [FireRow(T0 + HOUR, T0 + HOUR + 7, "started", "run-1")]
     assert (await row(store, "run-1")).next_run_at_ms == T0 + HOUR + 7
     assert (await store.read_events("run-1"))[0].type == "run.started"
+
+
+async def test_a_poll_starts_its_runs_and_moves_its_state(store: Store) -> None:
+    await store.put_schedule(schedule(poll=b"null", error="it did not answer"))
+    assert await store.claim_poll("s1", T0 + HOUR, T0 + 2 * HOUR)
+    assert not await store.claim_poll("s1", T0 + HOUR, T0 + 3 * HOUR)
+    assert (await got(store)).error == "it did not answer"
+    runs = (new_run("run-1", T0, "w", idempotency_key="a"), new_run("run-2", T0, "w", idempotency_key="b"))
+    poll = Poll("s1", T0 + 2 * HOUR, T0 + 3 * HOUR, T0 + HOUR, runs, b"[1]", None, ("too large",))
+    assert await store.record_poll(replace(poll, expected_ms=T0 + HOUR)) is None
+    assert await store.list_runs() == []
+    assert [run.id for run in await store.record_poll(poll) or ()] == ["run-1", "run-2"]
+    now = await got(store)
+    assert (now.poll, now.error, now.next_run_at_ms, now.last_run_id) == (b"[1]", None, T0 + 3 * HOUR, "run-2")
+    assert [fire.outcome for fire in await store.list_fires("s1")] == ["failed", "started", "started"]
+    again = replace(poll, expected_ms=T0 + 3 * HOUR, runs=(new_run("run-3", T0, "w", idempotency_key="a"),), state=None)
+    assert await store.record_poll(again) == []  # its event has a run
+    assert ((await got(store)).poll, len(await store.list_runs())) == (b"[1]", 2)
+
+
+async def test_the_state_of_a_poll_is_of_its_source(store: Store) -> None:
+    await store.put_schedule(schedule(poll=b"[1]", input=b'"a"'))
+    await store.put_schedule(schedule(poll=b"null", input=b'"a"', cron="5 * * * *"))
+    assert (await got(store)).poll == b"[1]"
+    await store.put_schedule(schedule(poll=b"null", input=b'"b"'))
+    assert (await got(store)).poll == b"null"
+    await store.put_schedule(schedule(poll=b"[2]", input=b'"c"'))
+    await store.switch_schedule("s1", False, None, T0, TIMES)
+    await store.switch_schedule("s1", True, T0 + HOUR, T0, TIMES)
+    assert (await got(store)).poll == b"null"
+    assert await store.claim_poll("s1", T0 + HOUR, T0 + 2 * HOUR)
+    await store.put_schedule(schedule())
+    assert not await store.claim_poll("s1", T0 + HOUR, T0 + 2 * HOUR)
 
 
 async def test_a_moment_that_has_gone_starts_nothing(store: Store) -> None:

@@ -9,9 +9,11 @@ from msgspec.structs import replace
 
 from executor.kernel.store.topics.schedules import (
     FIRES_KEPT,
+    UNREAD,
     Fire,
     Fired,
     FireRow,
+    Poll,
     ScheduleRow,
     merged_schedule,
     outcome_of,
@@ -73,6 +75,7 @@ class ModelTriggers(ModelAlerts):
             enabled=enabled,
             next_run_at_ms=next_ms if enabled else None,
             queued_at_ms=row.queued_at_ms if enabled else None,
+            poll=UNREAD if row.poll is not None and not row.enabled else row.poll,
             updated_at_ms=now_ms,
         )
         return row
@@ -127,6 +130,33 @@ class ModelTriggers(ModelAlerts):
         self._fires[id] = [*(old for old in fires[:-FIRES_KEPT] if old.run_id in self._open), *fires[-FIRES_KEPT:]]
         await self.add_alerts(fire.alerts)
         return Fired(outcome, run)
+
+    async def claim_poll(self, id: str, expected_ms: int, until_ms: int) -> bool:
+        row = self._schedules.get(id)
+        if row is None or not row.enabled or row.poll is None or row.next_run_at_ms != expected_ms:
+            return False
+        self._schedules[id] = replace(row, next_run_at_ms=until_ms)
+        return True
+
+    async def record_poll(self, poll: Poll) -> list[RunRow] | None:
+        id = poll.schedule_id
+        if not await self.claim_poll(id, poll.expected_ms, poll.next_run_at_ms):
+            return None
+        row = self._schedules[id]
+        row = replace(row, poll=row.poll if poll.state is None else poll.state, error=poll.error)
+        fires, runs = self._fires.setdefault(id, []), []
+        for new in poll.runs:
+            run, created = await self.create_run(new)
+            if created:
+                runs.append(run)
+                fires.append(FireRow(poll.now_ms, poll.now_ms, "started", run.id))
+        if runs:
+            row = replace(row, last_run_at_ms=poll.now_ms, last_run_id=runs[-1].id)
+        fires += (FireRow(poll.now_ms, poll.now_ms, "failed", None, error) for error in poll.failures)
+        self._schedules[id] = row
+        self._fires[id] = [*(old for old in fires[:-FIRES_KEPT] if old.run_id in self._open), *fires[-FIRES_KEPT:]]
+        await self.add_alerts(poll.alerts)
+        return runs
 
     def _has_open_run(self, schedule_id: str) -> bool:
         return any(fire.run_id in self._open for fire in self._fires.get(schedule_id, ()))

@@ -1658,6 +1658,7 @@ export interface ScheduleDetail {
   updated_at_ms: number
   upcoming_ms: number[]
   made_by: string | null
+  polls: boolean
   fires: FireView[]
 }
 
@@ -1681,7 +1682,8 @@ export interface ScheduleSpec {
 
 /** Times are Unix milliseconds. `origin` is document if the block `trigger` of the workflow declares it.
  * `queued_at_ms`: a scheduled time that waits for an open run to end. `error`: why no run started at the last
- * scheduled time. `upcoming_ms`: the next five times, empty while disabled. `made_by`: who made or last changed it. */
+ * scheduled time. `upcoming_ms`: the next five times, empty while disabled. `made_by`: who made or last changed it.
+ * `polls`: at its times it looks for events, of which each starts a run; `error` is then why it cannot. */
 export interface ScheduleView {
   id: string
   workflow: string
@@ -1703,6 +1705,7 @@ export interface ScheduleView {
   updated_at_ms: number
   upcoming_ms: number[]
   made_by: string | null
+  polls: boolean
 }
 
 /** `value`: from 0 to 1, null if there is no score, then `reason` is why. `output`: the beginning of the value as

@@ -18,13 +18,15 @@ CatchUp = Literal["one", "none", "all"]
 Origin = Literal["document", "api"]
 FireOutcome = Literal["started", "skipped", "queued", "missed", "failed"]
 FIRES_KEPT: Final = 100
+UNREAD: Final = b"null"  # the state of a poll that has not seen its source
 
 
 class ScheduleRow(Struct, frozen=True):
     """A schedule. `version` is None for the active one; `trigger` is None for the workflow's own choice. `input` is
     JSON. `declared` is the `enabled` of the document, None for schedules of the API. `next_run_at_ms` is None if it is
     switched off, or its day never comes, or its time zone was not known. `queued_at_ms` is a fire time that waits for
-    an open run to end. `made_by` is who made or last changed it, None if that was a server without users."""
+    an open run to end. `made_by` is who made or last changed it, None if that was a server without users. `poll` is the
+    state of a trigger that polls a source at its times (JSON), and `input` then has the settings of the source."""
 
     id: str
     workflow: str
@@ -46,6 +48,7 @@ class ScheduleRow(Struct, frozen=True):
     last_run_id: str | None = None
     error: str | None = None
     made_by: str | None = None
+    poll: bytes | None = None
 
 
 class FireRow(Struct, frozen=True):
@@ -84,14 +87,36 @@ class Fired(Struct, frozen=True):
     run: RunRow | None = None
 
 
+class Poll(Struct, frozen=True):
+    """The result of one poll: `next_run_at_ms` is still `expected_ms`, or nothing is written.
+
+    runs      those of the events that were found, in order
+    state     where the source is after them; None leaves it as it is
+    error     why the poll failed or what it could not read, None to clear it
+    failures  why events started no run, for the list of fire times
+    """
+
+    schedule_id: str
+    expected_ms: int
+    next_run_at_ms: int
+    now_ms: int
+    runs: tuple[NewRun, ...] = ()
+    state: bytes | None = None
+    error: str | None = None
+    failures: tuple[str, ...] = ()
+    alerts: tuple[AlertRow, ...] = ()
+
+
 def merged_schedule(old: ScheduleRow | None, new: ScheduleRow) -> ScheduleRow:
     """Return `new` with what outlives a change. A document that has the same `enabled` as before leaves what people
-    set; the next fire time stays as long as the times are the same, so that none is lost that has come meanwhile."""
+    set; the next fire time stays as long as the times are the same, so that none is lost that has come meanwhile. The
+    state of a poll stays as long as its source is the same."""
     if old is None:
         return new if new.enabled else replace(new, next_run_at_ms=None)
     unchanged = new.declared is not None and new.declared == old.declared
     enabled = old.enabled if unchanged else new.enabled
-    same_times = (old.cron, old.tz, old.enabled) == (new.cron, new.tz, True)
+    same_source = (old.poll is None) == (new.poll is None) and (new.poll is None or old.input == new.input)
+    same_times = same_source and (old.cron, old.tz, old.enabled) == (new.cron, new.tz, True)
     next_ms = (old.next_run_at_ms if same_times else None) or new.next_run_at_ms
     return replace(
         new,
@@ -102,6 +127,7 @@ def merged_schedule(old: ScheduleRow | None, new: ScheduleRow) -> ScheduleRow:
         last_run_id=old.last_run_id,
         created_at_ms=old.created_at_ms,
         made_by=new.made_by or old.made_by,
+        poll=old.poll if same_source and old.enabled else new.poll,
     )
 
 
@@ -128,7 +154,8 @@ DELETE_FIRES = "DELETE FROM fires WHERE schedule_id = :id"
 SWITCH_SCHEDULE = f"""
 UPDATE schedules SET enabled = :enabled, updated_at_ms = :now,
        next_run_at_ms = CASE WHEN :enabled = 1 THEN coalesce(next_run_at_ms, :next_run_at) END,
-       queued_at_ms = CASE WHEN :enabled = 1 THEN queued_at_ms END
+       queued_at_ms = CASE WHEN :enabled = 1 THEN queued_at_ms END,
+       poll = CASE WHEN poll IS NOT NULL AND enabled = 1 THEN poll WHEN poll IS NOT NULL THEN :new END
  WHERE id = :id AND (:enabled = 0 OR (cron = :cron AND tz = :tz)) RETURNING {SCHEDULE}"""
 HAS_OPEN_RUN = f"""
 EXISTS (SELECT 1 FROM fires AS f JOIN run_details AS r ON r.id = f.run_id
@@ -153,6 +180,11 @@ TAKE_QUEUED = f"""
 UPDATE schedules SET queued_at_ms = NULL
  WHERE id = :id AND queued_at_ms = :expected AND NOT {HAS_OPEN_RUN} RETURNING queued_at_ms"""
 TAKE_ANY = "UPDATE schedules SET error = error WHERE id = :id RETURNING queued_at_ms"
+# The fence of a poll, which is claimed by moving its next time on. `:read` = 0: it is only claimed.
+TAKE_POLL = """
+UPDATE schedules SET next_run_at_ms = :next_run_at, poll = coalesce(:state, poll),
+       error = CASE WHEN :read = 1 THEN :error ELSE error END
+ WHERE id = :id AND enabled = 1 AND poll IS NOT NULL AND next_run_at_ms = :expected RETURNING id"""
 NOTE_RUN = "UPDATE schedules SET last_run_at_ms = :now, last_run_id = :run, error = NULL WHERE id = :id"
 ADD_FIRE = f"INSERT INTO fires (schedule_id, {FIRE}) VALUES (:id, :due, :now, :outcome, :run, :error)"
 FORGET_FIRES = f"""
@@ -200,10 +232,11 @@ def put_schedule(tx: Tx, row: ScheduleRow) -> ScheduleRow:
 def switch_schedule(
     tx: Tx, id: str, enabled: bool, next_run_at_ms: int | None, now_ms: int, times: tuple[str, str]
 ) -> ScheduleRow | None:
-    """Switch a schedule on or off. Switching off deletes a queued fire time; a schedule that is on keeps its next
-    fire time. `times` are the cron and tz that `next_run_at_ms` was calculated from; a schedule that has others by
-    now is not switched on. Returns the row as it is now, or None if there is no such schedule."""
-    change = {"id": id, "enabled": int(enabled), "next_run_at": next_run_at_ms, "now": now_ms}
+    """Switch a schedule on or off. Switching off deletes a queued fire time; a schedule that is on keeps its next fire
+    time. A source is read from its present end on after it was off. `times` are the cron and tz that `next_run_at_ms`
+    was calculated from; a schedule that has others by now is not switched on. Returns the row as it is now, or None if
+    there is no such schedule."""
+    change = {"id": id, "enabled": int(enabled), "next_run_at": next_run_at_ms, "now": now_ms, "new": UNREAD}
     switched = tx.fetch_one(ScheduleRow, SWITCH_SCHEDULE, {**change, "cron": times[0], "tz": times[1]})
     return switched or tx.fetch_one(ScheduleRow, SCHEDULE_BY_ID, {"id": id})
 
@@ -241,6 +274,38 @@ def fire(tx: Tx, fire: Fire) -> Fired | None:
     tx.run(FORGET_FIRES, {"id": fire.schedule_id, "limit": FIRES_KEPT - 1})
     add_alerts(tx, fire.alerts)
     return Fired(outcome, run)
+
+
+def claim_poll(tx: Tx, id: str, expected_ms: int, until_ms: int) -> bool:
+    """Take a poll that is due for this process, until a time at which another one may take it."""
+    values = {"id": id, "expected": expected_ms, "next_run_at": until_ms, "state": None, "error": None, "read": 0}
+    return bool(tx.rows(TAKE_POLL, values))
+
+
+def record_poll(tx: Tx, poll: Poll) -> list[RunRow] | None:
+    """Create the runs of the events that a poll found, and move its state past them. Returns None, with nothing
+    changed, if the poll is another process's, or its schedule was changed."""
+    for workflow in {run.workflow for run in poll.runs}:
+        keep_workflow(tx, workflow)
+    values = {"id": poll.schedule_id, "expected": poll.expected_ms, "next_run_at": poll.next_run_at_ms}
+    if not tx.rows(TAKE_POLL, {**values, "state": poll.state, "error": poll.error, "read": 1}):
+        return None
+    base = {"id": poll.schedule_id, "due": poll.now_ms, "now": poll.now_ms}
+    runs = []
+    for run in poll.runs:
+        row, created = create_run(tx, run)
+        if created:
+            runs.append(row)
+            tx.run(ADD_FIRE, {**base, "outcome": "started", "run": row.id, "error": None})
+    if runs:
+        note = "UPDATE schedules SET last_run_at_ms = :now, last_run_id = :run WHERE id = :id"
+        tx.run(note, {"id": poll.schedule_id, "now": poll.now_ms, "run": runs[-1].id})
+    for error in poll.failures:
+        tx.run(ADD_FIRE, {**base, "outcome": "failed", "run": None, "error": error})
+    if runs or poll.failures:
+        tx.run(FORGET_FIRES, {"id": poll.schedule_id, "limit": FIRES_KEPT - 1})
+    add_alerts(tx, poll.alerts)
+    return runs
 
 
 def delete_schedules_of(tx: Tx, workflow: str) -> int:

@@ -195,6 +195,8 @@ class Store(Backed, ABC):
     due_schedules = read(schedules.due_schedules)
     next_schedule_ms = read(schedules.next_schedule_ms)
     fire = audited(schedules.fire)
+    claim_poll = write(schedules.claim_poll)
+    record_poll = audited(schedules.record_poll)
     list_fires = read(schedules.list_fires)
     put_webhook = audited(webhooks.put_webhook)
     get_webhook = read(webhooks.get_webhook)

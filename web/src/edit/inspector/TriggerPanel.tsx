@@ -31,12 +31,21 @@ export function TriggerPanel({
   params: JsonObject
 }): ReactElement | null {
   if (type === 'schedule') return <SchedulePanel id={id} params={params} />
+  if (type.startsWith('event.')) return <SchedulePanel id={id} params={{}} polls />
   if (type === 'form_trigger') return <PagePanel id={id} what="form" open="Open for submissions." />
   if (type === 'chat_trigger') return <PagePanel id={id} what="chat" open="Open for messages." />
   return type === 'webhook' ? <WebhookPanel id={id} /> : null
 }
 
-function SchedulePanel({ id, params }: { id: string; params: JsonObject }): ReactElement {
+function SchedulePanel({
+  id,
+  params,
+  polls = false,
+}: {
+  id: string
+  params: JsonObject
+  polls?: boolean
+}): ReactElement {
   const cron = useLater(typeof params.cron === 'string' ? params.cron.trim() : '')
   const tz = useLater(typeof params.tz === 'string' && params.tz ? params.tz : 'UTC')
   const next = useData(async () => (cron ? triggers.upcoming(cron, tz) : []), [cron, tz])
@@ -71,7 +80,7 @@ function SchedulePanel({ id, params }: { id: string; params: JsonObject }): Reac
           <p>
             {stored.value.enabled ? (
               <>
-                Enabled
+                {polls ? 'Polls' : 'Enabled'}
                 {stored.value.next_run_at_ms === null ? (
                   ''
                 ) : (
@@ -84,7 +93,7 @@ function SchedulePanel({ id, params }: { id: string; params: JsonObject }): Reac
             ) : (
               'Disabled.'
             )}
-            {stored.value.cron === cron && stored.value.tz === tz ? (
+            {polls || (stored.value.cron === cron && stored.value.tz === tz) ? (
               ''
             ) : (
               <>

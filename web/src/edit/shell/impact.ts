@@ -89,6 +89,8 @@ function startNote(block: Block, stays: boolean): string {
   if (block.params?.enabled === false) return 'disabled until it is switched on in Settings'
   if (block.type === 'schedule')
     return [whenOf(block), stays ? 'its next run uses the new version' : 'new schedule'].filter(Boolean).join(', ')
+  if (block.type.startsWith('event.'))
+    return stays ? 'its next event uses the new version' : 'starts with what is new from now on'
   if (block.type === 'webhook') return stays ? 'the same URL, the next call uses the new version' : 'gets its URL now'
   return stays ? 'the same link, now with the new version' : 'gets its public link now'
 }
@@ -131,6 +133,8 @@ const STOPS: Readonly<Record<string, string>> = {
 }
 
 function stopNote(block: Block): string {
-  const note = STOPS[block.type] ?? 'no runs by hand, by API or from other workflows'
+  const note =
+    STOPS[block.type.startsWith('event.') ? 'schedule' : block.type] ??
+    'no runs by hand, by API or from other workflows'
   return [block.type === 'schedule' && whenOf(block), note].filter(Boolean).join(', ')
 }

@@ -31,6 +31,8 @@ const NICKNAMES: Readonly<Record<string, string>> = {
 /** Begins with a capital letter. null: there are no simple words for it. */
 export function cronWords(expression: string): string | null {
   const upper = expression.trim().toUpperCase()
+  const seconds = /^@EVERY (\d+)S$/.exec(upper)
+  if (seconds) return `Every ${seconds[1]} seconds`
   const fields = (NICKNAMES[upper] ?? upper).split(/\s+/)
   if (fields.length !== 5) return null
   const [minute, hour, date, month, day] = fields as [string, string, string, string, string]

@@ -54,7 +54,11 @@ function Schedule({
     <TriggerRow
       id={id}
       enabled={schedule.enabled}
-      error={schedule.error ? `The last run could not start: ${schedule.error}` : null}
+      error={
+        schedule.error
+          ? `${schedule.polls ? 'The last poll failed' : 'The last run could not start'}: ${schedule.error}`
+          : null
+      }
       title={
         <Belongs
           id={id}

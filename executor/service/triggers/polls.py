@@ -1,0 +1,289 @@
+"""Triggers that poll a source: their rows are schedules with a state. At each of its times the scheduler claims the
+poll, its source is read (`executor.blocks.types.polled`), and one transaction creates the runs of the events and moves
+the state past them. So each event starts one run, wherever a process ends and however many there are.
+
+Each poll has a claim, which is the next time of the schedule: it fences off all others until the claim ends.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import logging
+from collections.abc import Awaitable, Callable, Container, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any, Final, cast
+
+from msgspec import Struct, convert
+from msgspec.json import decode, encode
+from msgspec.structs import replace
+
+from compiler.diagnostics import CompileError
+from compiler.plan import Node
+from executor.blocks.services import Services
+from executor.blocks.types.polled import Before, Event, Found, Polling, Source, digest
+from executor.errors import BlockError, InputInvalid, StoreError, WeftError
+from executor.kernel.core import facts as f
+from executor.kernel.handler.base import Access, Over, StepContext
+from executor.kernel.journal.codec import keep_plan
+from executor.kernel.run.new_run import Origin, check_input, new_run, new_run_id
+from executor.kernel.store.run_rows import NewRun
+from executor.kernel.store.topics.alerts import AlertRow
+from executor.kernel.store.topics.schedules import Poll, ScheduleRow
+from executor.kernel.values import cron
+from executor.kernel.values.resolve import compile_template, environment_names, names_elsewhere
+from executor.kernel.values.scope import Values
+from executor.service.parts import Parts, Topic
+from executor.service.triggers.declared import StartOf, start_of
+
+log = logging.getLogger("weft.triggers")
+
+POLLS_MAX: Final = 50  # at the same time in a process
+READ_S: Final = 90.0
+CLAIM_MS: Final = 120_000  # longer than reading: a poll whose process ended is another one's then
+RUNS_MAX: Final = 100  # of one transaction
+SEEN_MAX: Final = 10_000
+BACKOFF_MAX_MS: Final = 3_600_000
+ALERT_AT: Final = 3  # failures in a row
+ERROR_CHARS_MAX: Final = 500
+FAILURES_MAX: Final = 20  # of one poll that are listed
+
+
+class State(Struct, omit_defaults=True):
+    """`seen`: the last ids, newest last; `failures`: in a row. A state that is None has not seen its source."""
+
+    position: Any = None
+    seen: list[str] = []
+    failures: int = 0
+
+
+AlertsOf = Callable[[ScheduleRow, int], Awaitable[tuple[AlertRow, ...]]]
+
+
+class Polls(Topic):
+    """The polls under way in this process. `ended` is called after each, `alerts_of` for one that fails again and
+    again."""
+
+    def __init__(self, parts: Parts, ended: Callable[[], None], alerts_of: AlertsOf) -> None:
+        super().__init__(parts)
+        self._ended = ended
+        self._alerts_of = alerts_of
+        self._tasks: dict[str, asyncio.Task[list[str]]] = {}
+        self._services: Services | None = None
+
+    @property
+    def under_way(self) -> int:
+        return len(self._tasks)
+
+    async def begin(self, row: ScheduleRow, now_ms: int) -> asyncio.Task[list[str]] | None:
+        """Poll in a task of its own, which returns the runs. Returns None if it is another process's, or there is no
+        room. Raises StoreError."""
+        assert row.next_run_at_ms is not None
+        if row.id in self._tasks or len(self._tasks) >= POLLS_MAX:
+            return None
+        until_ms = max(now_ms, row.next_run_at_ms) + CLAIM_MS
+        if not await self._store.claim_poll(row.id, row.next_run_at_ms, until_ms):
+            return None
+        task = asyncio.create_task(self._poll(row, until_ms), name=f"poll {row.id}")
+        self._tasks[row.id] = task
+        task.add_done_callback(lambda _: self._done(row.id))
+        return task
+
+    async def stop(self) -> None:
+        """Stop. What was read and not committed is read again."""
+        tasks = list(self._tasks.values())
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    def _done(self, id: str) -> None:
+        task = self._tasks.pop(id)
+        if not task.cancelled() and task.exception() is not None:
+            log.error("the poll of %s failed", id, exc_info=task.exception())
+        self._ended()
+
+    async def _poll(self, row: ScheduleRow, claimed_ms: int) -> list[str]:
+        claim = Poll(row.id, claimed_ms, claimed_ms, self._clock.now_ms())
+        state = _state_of(row)
+        try:
+            start = await start_of(self._parts, row)
+            async with asyncio.timeout(READ_S):
+                found = await self._read(row, start, state)
+            return await self._record(row, start, claim, state, found)
+        except asyncio.CancelledError:
+            await self._release(claim)
+            raise
+        except StoreError as error:  # the claim ends by itself
+            log.warning("the poll of %s is not recorded: %s", row.id, error)
+        except Exception as error:
+            await self._fail(row, claim, state, error)
+        return []
+
+    async def _release(self, claim: Poll) -> None:
+        """Leave the poll to the next process at once, if the database takes it."""
+        try:
+            await asyncio.shield(self._store.claim_poll(claim.schedule_id, claim.expected_ms, claim.now_ms))
+        except (StoreError, asyncio.CancelledError):
+            log.debug("the claim of the poll %s ends by itself", claim.schedule_id)
+
+    async def _read(self, row: ScheduleRow, start: StartOf, state: State | None) -> Found:
+        """Ask the source. Raises BlockError, TimeoutError."""
+        handler = self._parts.registry.handler(start.node.type)
+        if not isinstance(handler, Source):
+            raise BlockError(f"blocks of type {start.node.type} cannot poll", code="not_a_source", retryable=False)
+        known = State() if state is None else state
+        return await self.ask(
+            handler, start, f"poll:{row.id}", Before(known.position, _Seen(known.seen), state is None)
+        )
+
+    async def ask(self, source: Source, start: StartOf, name: str, before: Before) -> Found:
+        """Call a source with the params of its node, as an attempt of a run would. Raises BlockError."""
+        node, vault = start.node, self._parts.vault
+        names = environment_names(node)
+        rules = await vault.open(names, names_elsewhere(node, source.spec)) if names else {}
+        params = compile_template(node).fill(Values(start.plan, {}, vault.values), ())
+        if self._services is None:
+            self._services = copy.copy(self._parts.services)
+            self._services.tracing = None  # it is no part of a run
+        own = _Asking(name, start.workflow, node, self._services, self._parts)
+        ctx = StepContext(cast(Access, own), params, {}, {}, self._clock.now_ms())
+        with vault.bound(rules) if rules else nullcontext():
+            return await source.poll(ctx, before)
+
+    async def _record(
+        self, row: ScheduleRow, start: StartOf, claim: Poll, state: State | None, found: Found
+    ) -> list[str]:
+        """Commit the runs and the state, at most RUNS_MAX runs at a time. Returns the ids of the runs."""
+        known = State() if state is None else state
+        seen, last = set(known.seen), [digest(event.id) for event in found.events]
+        polling = Polling(start.params)
+        new: dict[str, Event] = {}
+        if state is not None or polling.existing:
+            new = {id: event for id, event in zip(last, found.events, strict=True) if id not in seen}
+        now_ms = self._clock.now_ms()
+        next_ms = now_ms if found.more else cron.parse(row.cron, row.tz).next(now_ms) or now_ms + BACKOFF_MAX_MS
+        started: list[str] = []
+        listed = list(new.items())
+        parts = [listed[at : at + RUNS_MAX] for at in range(0, len(listed), RUNS_MAX)] or [[]]
+        for number, part in enumerate(parts, 1):
+            runs, failures = await self._runs_of(row, start, part)
+            known = State(known.position, [*known.seen, *(id for id, _ in part)])
+            is_last = number == len(parts)
+            if is_last:
+                present = dict.fromkeys(last)
+                known = State(found.position, [*(id for id in known.seen if id not in present), *present])
+            known.seen = known.seen[-SEEN_MAX:]
+            data = encode(known)
+            claim = replace(
+                claim,
+                next_run_at_ms=next_ms if is_last else claim.expected_ms + 1,  # each is fenced by the one before
+                now_ms=now_ms,
+                runs=tuple(runs),
+                state=None if data == row.poll else data,
+                error=failures[-1] if failures else found.note,
+                failures=tuple(failures[:FAILURES_MAX]),
+            )
+            created = await self._store.record_poll(claim)
+            if created is None:
+                return started  # another process is at it, or the trigger was changed
+            claim = replace(claim, expected_ms=claim.next_run_at_ms)
+            if created:
+                keep_plan(start.plan)
+            for run in created:
+                self._parts.wake(run.id)
+                started.append(run.id)
+        return started
+
+    async def _runs_of(
+        self, row: ScheduleRow, start: StartOf, events: Sequence[tuple[str, Event]]
+    ) -> tuple[list[NewRun], list[str]]:
+        """Make the runs, and return beside them why events have none: their data cannot be the input of a run, which no
+        further try would change."""
+        runs, failures = [], []
+        for id, event in events:
+            now_ms = self._clock.now_ms()
+            input = {"event": event.value, "id": event.id, "at": now_ms}
+            try:
+                checked = await check_input(start.plan, self._parts.redactor.redact_value(input))
+            except InputInvalid as error:
+                log.warning("event %s of %s starts no run: %s", event.id, row.id, error)
+                failures.append(f"event {event.id[:80]}: {error}"[:ERROR_CHARS_MAX])
+                continue
+            requested = f.StartRequested(now_ms, new_run_id(now_ms))
+            key = f"event:{row.created_at_ms}:{id}:{row.id}"[:200]
+            origin = Origin(start.workflow, start.version)
+            runs.append(new_run(start.plan, requested, origin, checked, idempotency_key=key))
+        return runs, failures
+
+    async def _fail(self, row: ScheduleRow, claim: Poll, state: State | None, error: Exception) -> None:
+        """Record why there was no poll, and when the next one is: later with each failure in a row."""
+        is_ours = not isinstance(error, WeftError | CompileError | TimeoutError)
+        text = "internal error; see the server log" if is_ours else str(error)[:ERROR_CHARS_MAX]
+        if isinstance(error, TimeoutError):
+            text = f"the source did not answer within {READ_S:g} seconds"
+        text = self._parts.redactor.redact(text)
+        log.warning("the poll of %s failed: %s", row.id, text, exc_info=is_ours)
+        now_ms = self._clock.now_ms()
+        failures = (state.failures if state is not None else _failures_of(row)) + 1
+        wait_ms = (cron.parse(row.cron, row.tz).next(now_ms) or now_ms) - now_ms
+        next_ms = now_ms + min(wait_ms * 2 ** min(failures - 1, 20), max(wait_ms, BACKOFF_MAX_MS))
+        if isinstance(error, BlockError) and error.retry_at_ms is not None:
+            next_ms = max(next_ms, error.retry_at_ms)
+        claim = replace(
+            claim,
+            next_run_at_ms=next_ms,
+            now_ms=now_ms,
+            state=encode(-failures if state is None else replace(state, failures=failures)),
+            error=text,
+            failures=(text,) if failures == 1 else (),
+            alerts=await self._alerts_of(row, now_ms) if failures == ALERT_AT else (),
+        )
+        try:
+            await self._store.record_poll(claim)
+        except StoreError as failed:
+            log.warning("the failed poll of %s is not recorded: %s", row.id, failed)
+
+
+def _state_of(row: ScheduleRow) -> State | None:
+    found = decode(row.poll or b"null")
+    return convert(found, State) if isinstance(found, dict) else None
+
+
+def _failures_of(row: ScheduleRow) -> int:
+    """Return the failures in a row of a poll that has not seen its source."""
+    found = decode(row.poll or b"null")
+    return -found if isinstance(found, int) else 0
+
+
+class _Seen(Container[str]):
+    def __init__(self, digests: Sequence[str]) -> None:
+        self._digests = frozenset(digests)
+
+    def __contains__(self, id: object) -> bool:
+        return isinstance(id, str) and digest(id) in self._digests
+
+
+class _Asking:
+    """The part of an attempt that a poll has. It belongs to no run, and nothing of it is recorded."""
+
+    number = 1
+
+    def __init__(self, name: str, workflow: str, node: Node, services: Services, parts: Parts) -> None:
+        self.run_id = self.idempotency_key = name
+        self.workflow = workflow
+        self.node = node
+        self.key_text, self.type = node.block, node.type
+        self.services = services
+        self.connections = parts.connections
+        self.clock = parts.clock.now_ms
+
+    def log(self, *values: object) -> None:
+        log.debug("%s: %s", self.run_id, " ".join(map(str, values)))
+
+    def waiting(self) -> AbstractContextManager[None]:
+        return nullcontext()
+
+    queueing = waiting
+
+    def over(self) -> Over:
+        return Over()
