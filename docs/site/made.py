@@ -12,6 +12,7 @@ from compiler.catalog import BlockSpec
 from compiler.diagnostics import CODES
 from docs.site import python_names
 from executor import errors
+from executor.blocks.connectors.block import ConnectorBlock
 from executor.blocks.connectors.stored import connectors
 from executor.blocks.types.registry import Registry
 from executor.errors import WeftError
@@ -65,7 +66,7 @@ def services() -> Iterator[str]:
     yield "# Services\n"
     yield "Those that [connectors](../../howto/connectors.md) of weft reach, and their operations. If it is not known"
     yield "whether an operation was done, it is repeated, or the service is asked, or a person is.\n"
-    for connector in (block.connector for block in connectors()):
+    for connector in (block.connector for block in connectors() if isinstance(block, ConnectorBlock)):
         auth = connector.auth
         yield f"## {connector.title}\n"
         takes = [auth.title, auth.description.rstrip("."), *(_about(schema) for schema in connector.fields.values())]
@@ -76,6 +77,9 @@ def services() -> Iterator[str]:
             after = "the service is asked" if one.check else "a person is asked"
             repeated = one.only_reads or one.idempotent
             yield f"| `{name}` | {_cell(one.title)} | {'it is repeated' if repeated else after} |"
+        if connector.events:
+            listed = ", ".join(f"`{name}` ({event.title.lower()})" for name, event in connector.events.items())
+            yield f"\nEvents of `event.{connector.service}`: {listed}."
         yield ""
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from compiler.compile import compile_document
+from executor.blocks.connectors.block import ConnectorBlock
 from executor.blocks.connectors.stored import connectors
 from executor.blocks.types.agent.calls import effect_of
 from executor.blocks.types.agent.tools import read_tools
@@ -25,7 +26,7 @@ def request(method: str, **params: Any) -> dict[str, Any]:
     return {"type": "http", "params": {"method": method, "url": "http://127.0.0.1/x", **params}}
 
 
-SHIPPED = {block.connector.service: block.connector for block in connectors()}
+SHIPPED = {block.connector.service: block.connector for block in connectors() if isinstance(block, ConnectorBlock)}
 
 
 def connector(service: str, operation: str) -> dict[str, Any]:

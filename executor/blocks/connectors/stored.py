@@ -24,6 +24,7 @@ from executor.blocks.connectors.block import ConnectorBlock, Unread
 from executor.blocks.connectors.document import Connector, read, trusted
 from executor.blocks.connectors.events import EventBlock
 from executor.blocks.types.registry import Registry
+from executor.blocks.types.sources import SourceBlock, sources
 from executor.errors import BadRequest
 from executor.kernel.store.topics.connectors import ConnectorRow
 from executor.kernel.store.topics.store import Store
@@ -33,10 +34,10 @@ FILES_MAX: Final = 500
 _EVENTS: Final = b'\n  "events": {'  # in a document of weft that has some
 
 
-def connectors(folder: Path | None = None) -> list[ConnectorBlock | EventBlock]:
-    """Load those of weft, of installed packages and of the folder, each with the trigger of its events. An unusable one
-    is logged and left out: the others have to run."""
-    return [block for one in _connectors(folder) for block in _with_events(one)]
+def connectors(folder: Path | None = None) -> list[ConnectorBlock | EventBlock | SourceBlock]:
+    """Load those of weft, of installed packages and of the folder, each with the trigger of its events, and triggers of
+    other sources. An unusable one is logged and left out: the others have to run."""
+    return [*sources(), *(block for one in _connectors(folder) for block in _with_events(one))]
 
 
 def _with_events(block: ConnectorBlock) -> list[ConnectorBlock | EventBlock]:

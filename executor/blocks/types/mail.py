@@ -148,7 +148,7 @@ async def deliver(
     how = _signing_in(mail, account)
     try:
         if account is not None and account.place is not None:
-            link, here = await _dialled(services, host, port)
+            link, here = await dialled(services, host, port)
             how |= {"sock": link, "start_tls": None if here else True}
         else:
             how |= {"port": port, "start_tls": mail.start_tls}
@@ -218,7 +218,7 @@ def _signing_in(mail: MailSettings, account: Account | None) -> dict[str, Any]:
     return {"username": account.username, "oauth_token_generator": token}
 
 
-async def _dialled(services: Services, host: str, port: int) -> tuple[socket.socket, bool]:
+async def dialled(services: Services, host: str, port: int) -> tuple[socket.socket, bool]:
     """Connect to a permitted address. Also returns True if that is on this machine. Raises BlockError(address_refused)
     and OSError."""
     loop = asyncio.get_running_loop()

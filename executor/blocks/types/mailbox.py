@@ -1,0 +1,166 @@
+"""Reads new mails of a folder by IMAP, with the client of Python in a thread. The server is dialled by the rules of
+`http`, and gets a password only over TLS or on this machine. Nothing is marked as read.
+
+UIDs of a folder grow, as long as its UIDVALIDITY is the same (RFC 3501, 2.3.1.1).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import email
+import email.policy
+import imaplib
+import socket
+import ssl
+from collections.abc import Mapping
+from email.message import EmailMessage
+from typing import Any, Final
+
+from msgspec import Struct
+
+from executor.blocks.http.binding import check_place, opened
+from executor.blocks.http.parts import SIGN_IN
+from executor.blocks.services import Services
+from executor.blocks.types.mail import Account, dialled
+from executor.blocks.types.params import shape
+from executor.errors import BlockError
+
+TLS_PORT: Final = 993
+TIMEOUT_S: Final = 30
+MAILS_MAX: Final = 50  # of one poll
+MAIL_BYTES_MAX: Final = 1024 * 1024  # of a larger one, the beginning is read
+TEXT_CHARS_MAX: Final = 200_000
+
+MAIL: Final = shape(
+    subject="string", **{"from": "string"}, to="string", cc="string", date="string", message_id="string",
+    text="string", html="string", attachments={"type": "array", "items": {"type": "string"}},
+)  # fmt: skip
+
+
+class Read(Struct, frozen=True):
+    """`mails`: UIDs and mails, oldest first. `uid`: the last one that was read."""
+
+    validity: int
+    uid: int
+    mails: list[tuple[int, dict[str, Any]]]
+    more: bool = False
+    renumbered: bool = False
+
+
+async def read(services: Services, account: Account, folder: str, position: Mapping[str, Any], *, marks: bool) -> Read:
+    """Return the mails after `position`, or only the end of the folder with `marks`. Raises BlockError: mail_failed,
+    address_refused, secret_host_refused."""
+    assert account.place is not None
+    host, port = account.place[0].strip("[]"), account.place[1]
+    check_place("imap", host, port, [(SIGN_IN, account.password), (SIGN_IN, account.token)])
+    try:
+        link, here = await dialled(services, host, port)
+    except OSError as error:
+        raise _failed(f"the mail server could not be reached: {error}", True) from error
+    return await asyncio.to_thread(_read, link, here, host, port, account, folder, dict(position), marks)
+
+
+class _Client(imaplib.IMAP4):
+    """On a connection that was made before, because its address was checked."""
+
+    def __init__(self, host: str, link: socket.socket) -> None:
+        self._link = link
+        super().__init__(host, timeout=TIMEOUT_S)
+
+    def _create_socket(self, timeout: float | None) -> socket.socket:
+        return self._link
+
+
+def _read(
+    link: socket.socket,
+    here: bool,
+    host: str,
+    port: int,
+    account: Account,
+    folder: str,
+    position: dict[str, Any],
+    marks: bool,
+) -> Read:
+    try:
+        link.settimeout(TIMEOUT_S)
+        context = ssl.create_default_context()
+        with link if port != TLS_PORT else context.wrap_socket(link, server_hostname=host) as dialled_link:
+            client = _Client(host, dialled_link)
+            if port != TLS_PORT and not here:
+                client.starttls(context)
+            _sign_in(client, account)
+            try:
+                return _new(client, folder, position, marks)
+            finally:
+                client.logout()
+    except imaplib.IMAP4.error as error:
+        raise _failed(f"the mail server refused: {str(error)[:200]}", isinstance(error, imaplib.IMAP4.abort)) from error
+    except OSError as error:
+        raise _failed(f"the mail server could not be reached: {error}", True) from error
+
+
+def _sign_in(client: imaplib.IMAP4, account: Account) -> None:
+    try:
+        if account.token:
+            text = f"user={account.username}\x01auth=Bearer {opened(account.token)}\x01\x01"
+            client.authenticate("XOAUTH2", lambda _: text.encode())
+        else:
+            client.login(account.username, opened(account.password))
+    except imaplib.IMAP4.error as error:
+        # Its text may have parts of what was sent.
+        raise BlockError(
+            "the mail server refused the sign-in", code="mail_failed", retryable=False, answer_status=401
+        ) from error
+
+
+def _new(client: imaplib.IMAP4, folder: str, position: dict[str, Any], marks: bool) -> Read:
+    quoted = '"' + folder.replace("\\", "\\\\").replace('"', '\\"') + '"'
+    status, answer = client.select(quoted, readonly=True)
+    if status != "OK":
+        raise _failed(f"there is no folder {folder[:80]!r}: {answer[0]!r:.100}", False)
+    validity = _number(client.response("UIDVALIDITY")[1])
+    following = _number(client.response("UIDNEXT")[1])
+    renumbered = validity != position.get("validity", validity)
+    last = 0 if renumbered else int(position.get("uid") or 0)
+    _, listed = client.uid("SEARCH", f"UID {last + 1}:*")
+    uids = sorted(uid for uid in map(int, (listed[0] or b"").split()) if uid > last)  # `*` is the last one, at least
+    if marks or renumbered:
+        return Read(validity, max([*uids, following - 1, 0]), [], renumbered=renumbered)
+    mails = _mails(client, uids[:MAILS_MAX])
+    return Read(validity, max([last, *uids[:MAILS_MAX]]), mails, len(uids) > MAILS_MAX)
+
+
+def _mails(client: imaplib.IMAP4, uids: list[int]) -> list[tuple[int, dict[str, Any]]]:
+    found = []
+    for uid in uids:
+        _, answer = client.uid("FETCH", str(uid), f"(UID BODY.PEEK[]<0.{MAIL_BYTES_MAX}>)")
+        data = next((part[1] for part in answer if isinstance(part, tuple)), None)
+        if data is not None:  # else it was deleted meanwhile
+            found.append((uid, _value(data)))
+    return found
+
+
+def _value(data: bytes) -> dict[str, Any]:
+    message = email.message_from_bytes(data, policy=email.policy.default)
+    assert isinstance(message, EmailMessage), "what the policy makes"
+    names = {"subject": "subject", "from": "from", "to": "to", "cc": "cc", "date": "date", "message-id": "message_id"}
+    headers = {field: str(message.get(name) or "") for name, field in names.items()}
+    files = [part.get_filename() or part.get_content_type() for part in message.iter_attachments()]
+    return {**headers, "text": _part(message, "plain"), "html": _part(message, "html"), "attachments": files}
+
+
+def _part(message: EmailMessage, kind: str) -> str:
+    try:
+        part = message.get_body((kind,))
+        return "" if part is None else str(part.get_content())[:TEXT_CHARS_MAX]
+    except (LookupError, ValueError, AttributeError):  # a charset that is not known, parts that do not fit
+        return ""
+
+
+def _number(values: list[Any] | None) -> int:
+    text = values[0] if values else None
+    return int(text) if isinstance(text, bytes) and text.isdigit() else 0
+
+
+def _failed(message: str, retryable: bool) -> BlockError:
+    return BlockError(message, code="mail_failed", retryable=retryable)
