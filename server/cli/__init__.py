@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 SECTIONS = {
     "Make workflows": """
         documents.validate       Check the workflow in FILE (- for stdin).
-        documents.import_        Convert FILE (- for stdin), exported from Sim, to weft/1.
+        documents.import_        Convert FILE (- for stdin), exported from n8n or Sim, to weft/1.
         documents.plan           Show the plan that a workflow is compiled to.
         workflows.deploy         Store the workflow in FILE as the active version of NAME.
         runs.run                 Run a stored workflow, or the document in a file.

@@ -21,6 +21,7 @@ from server.cli.render import diagnostic_lines
 from server.shipped import examples_folder
 
 if TYPE_CHECKING:
+    from compiler.catalog import Catalog
     from compiler.plan import Plan
     from compiler.render import Format
     from executor.blocks.types.registry import Registry
@@ -33,6 +34,7 @@ _FILES: Final = (
     "word_count/__init__.py",
     "word_count/block.py",
 )
+_PROGRAMS: Final = {"n8n": "n8n"}  # names that are not only a word with a capital
 _NAME: Final = re.compile(r"[a-z][a-z0-9_]{1,39}")
 
 
@@ -57,34 +59,73 @@ def validate(file: str, trigger: str | None, strict: bool, as_json: bool) -> int
 
 @click.command("import")
 @click.argument("file")
-@click.option("-o", "--out", "out", metavar="FILE", help="Write it to FILE instead of stdout.")
-@click.option("--force", is_flag=True, help="Replace FILE if it exists.")
+@click.option("-o", "--out", "out", metavar="FILE", help="Write it to FILE, or those of a folder to a folder.")
+@click.option("--force", is_flag=True, help="Replace files that exist.")
 @click.option("--python", "as_python", is_flag=True, help="As Python source, which `weft deploy` takes.")
 def import_(file: str, out: str | None, force: bool, as_python: bool) -> int:
-    """Convert FILE (- for stdin), exported from Sim, to weft/1.
+    """Convert FILE (- for stdin), exported from n8n or Sim, to weft/1.
 
     The findings about it are printed as well. With errors, exit code 1: it is written all the same, for you to repair.
+    Of a folder, all exports in it are converted; IMPORT.md in the folder of -o lists the findings by file.
     """
-    import msgspec
-
-    from compiler.compile import compile_document
-    from executor.kernel.run.imports import as_ours, importers
-
-    check_free(out, force)
-    document = read_document(file)
     with _catalog([]) as catalog:
-        ours = as_ours(document, catalog=catalog) if isinstance(document, dict) else None
-        if ours is None or ours.format is None:
-            programs = " or ".join(name.capitalize() for name in importers())
-            raise Refused(f"{file} is not a workflow that {programs} exported.", "A document of weft needs no import.")
-        compiled = compile_document(ours.document, catalog)
-    found = msgspec.to_builtins([*ours.diagnostics, *compiled.diagnostics])
-    write_document(ours.document, out, as_python=as_python)
+        if os.path.isdir(file):
+            return _import_folder(Path(file), Path(out or file), catalog, force=force, as_python=as_python)
+        check_free(out, force)
+        made = _imported(read_document(file), catalog)
+    if made is None:
+        from executor.kernel.run.imports import importers
+
+        programs = " or ".join(_PROGRAMS.get(name, name.capitalize()) for name in importers())
+        raise Refused(f"{file} is not a workflow that {programs} exported.", "A document of weft needs no import.")
+    document, found = made
+    write_document(document, out, as_python=as_python)
     for line in diagnostic_lines(found):
         click.echo(line, err=True)
     where = f", written to {out}" if out is not None else ""
     click.echo(f"{_count(found)}{where}", err=True)
     return FAILED if any(d["severity"] == "error" for d in found) else OK
+
+
+def _imported(document: Any, catalog: Catalog) -> tuple[Any, list[dict[str, Any]]] | None:
+    """Return the document in our format with all findings about it; None if it is no export."""
+    import msgspec
+
+    from compiler.compile import compile_document
+    from executor.kernel.run.imports import as_ours
+
+    ours = as_ours(document, catalog=catalog) if isinstance(document, dict) else None
+    if ours is None or ours.format is None:
+        return None
+    compiled = compile_document(ours.document, catalog)
+    return ours.document, msgspec.to_builtins([*ours.diagnostics, *compiled.diagnostics])
+
+
+def _import_folder(folder: Path, out: Path, catalog: Catalog, *, force: bool, as_python: bool) -> int:
+    """Convert the exports in a folder and those below it; other files are passed over."""
+    report, errors = ["# Import\n"], 0
+    out.mkdir(parents=True, exist_ok=True)
+    for path in sorted(folder.rglob("*.json")):
+        try:
+            made = _imported(read_document(str(path)), catalog)
+        except Refused:
+            made = None
+        if made is None:
+            continue
+        document, found = made
+        stem = path.stem if out != folder else f"{path.stem}.weft"
+        target = out / path.relative_to(folder).parent / f"{stem}{'.py' if as_python else '.json'}"
+        target.parent.mkdir(parents=True, exist_ok=True)
+        check_free(str(target), force)
+        write_document(document, str(target), as_python=as_python)
+        click.echo(f"{path}: {_count(found)}, written to {target}")
+        report += [f"\n## {path.relative_to(folder)}\n", *(f"- {line.strip()}" for line in diagnostic_lines(found))]
+        errors += any(d["severity"] == "error" for d in found)
+    if len(report) == 1:
+        raise Refused(f"No file in {folder} is a workflow of another program.")
+    (out / "IMPORT.md").write_text("\n".join(report) + "\n", encoding="utf-8")
+    click.echo(f"What differs is listed in {out / 'IMPORT.md'}.")
+    return FAILED if errors else OK
 
 
 @click.command()

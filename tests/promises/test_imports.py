@@ -86,7 +86,7 @@ def test_an_export_is_converted_with_what_is_to_be_done(tmp_path: Path) -> None:
     again = weft("import", source, "-o", str(out), environ=OFFLINE)
     assert again.returncode != 0 and "already exists" in again.stderr
     ours = weft("import", str(out), environ=OFFLINE)
-    assert ours.returncode != 0 and "not a workflow that Sim exported" in ours.stderr
+    assert ours.returncode != 0 and "not a workflow that n8n or Sim exported" in ours.stderr
 
 
 def test_what_is_not_imported_is_a_finding_and_strict_refuses_it(tmp_path: Path) -> None:

@@ -30,6 +30,7 @@ from executor.service.views import SavedWorkflow, Submitted, view_of
 
 NAME_LENGTH_MAX = 200
 TO_DO_MAX = 8_000  # the characters of an import's to-do list
+_TITLES = {"sim": "Sim"}
 
 
 class DraftView(DraftHead, frozen=True):
@@ -64,10 +65,12 @@ class Drafts(Topic):
         env_names = self._parts.services.names
         ours = await aside(partial(as_ours, document, env_names, self._parts.registry))
         if ours.format is None and not any(name in document for name in ("format", "blocks", "state")):
-            hint = 'Import a weft workflow ({"format": "weft/1", "blocks": {...}}) or a workflow exported from Sim.'
+            hint = (
+                'Import a weft workflow ({"format": "weft/1", "blocks": {...}}) or a workflow exported from n8n or Sim.'
+            )
             raise NoWorkflow(pointer="/document", hint=hint)
         if ours.format is not None and ours.diagnostics:
-            ours.document["description"] = _to_do(ours.diagnostics)
+            ours.document["description"] = _to_do(ours.format, ours.diagnostics)
         id, data = secrets.token_hex(8), orjson.dumps(ours.document)
         row, written = await self._store.put_draft(
             id, 0, _name(name, ours.document), data, self._clock.now_ms(), base_version
@@ -220,8 +223,8 @@ def _not_found(id: str) -> NotFound:
     return NotFound(f"there is no draft '{id}'", code="draft_not_found")
 
 
-def _to_do(findings: Sequence[Diagnostic]) -> str:
+def _to_do(format: str, findings: Sequence[Diagnostic]) -> str:
     """List for people what an import left out or changed. Findings about a draft are those of its present document:
     these would be seen once."""
     lines = [f"- {found.message} {found.hint}".rstrip() for found in findings]
-    return "\n".join(("Imported from Sim. To do:", *lines))[:TO_DO_MAX]
+    return "\n".join((f"Imported from {_TITLES.get(format, format)}. To do:", *lines))[:TO_DO_MAX]

@@ -42,7 +42,7 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]
 
 def test_an_installed_importer_is_asked_besides_that_of_sim(installed: Path, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.ERROR):
-        assert list(importers()) == ["sim", "steps"]
+        assert list(importers()) == ["n8n", "sim", "steps"]
     assert "'broken' (weft_no_such_module) cannot be loaded" in caplog.records[0].getMessage()
     made = as_ours(DOCUMENT)
     assert (made.format, list(made.document["blocks"])) == ("steps", ["start", "step0", "step1"])
@@ -82,4 +82,4 @@ def test_the_command_converts_it(installed: Path, tmp_path: Path) -> None:
     assert weft("validate", str(source), environ=environ).returncode == 0
     source.write_text("{}")
     refused = weft("import", str(source), environ=environ)
-    assert refused.returncode != 0 and "not a workflow that Sim or Steps exported" in refused.stderr
+    assert refused.returncode != 0 and "not a workflow that n8n or Sim or Steps exported" in refused.stderr

@@ -1,0 +1,338 @@
+"""The nodes of n8n that send something to a service -> blocks: HTTP Request, mail, SQL, and connectors by a table.
+
+A field that is empty in the export stays open, as `required` reports. Accounts are not in exports: the block gets the
+connection that is named like the credential.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any, Final
+
+import orjson
+
+from compiler.catalog import Catalog
+from compiler.imports.n8n_step import Made, Node, Step, located
+from compiler.imports.n8n_text import Item, listed, quoted, slug, split
+from compiler.imports.sim_text import mapping, number_in, parse_json
+
+_TIMEOUT_MAX_S: Final = 300
+_SUFFIX: Final = re.compile(r"(OAuth2Api|OAuth2|Api|OAuth)$")
+_LISTS: Final = "[{} ?? []].flat()"
+
+
+def connection_of(node: Node, otherwise: str) -> str:
+    """Return the name of the connection: that of the credential in n8n, or of its kind."""
+    for kind, one in mapping(node.raw.get("credentials")).items():
+        name = mapping(one).get("name")
+        return slug(str(name)) if isinstance(name, str) and name else slug(_SUFFIX.sub("", str(kind)))
+    kind = str(node.params.get("nodeCredentialType") or node.params.get("genericAuthType") or otherwise)
+    return slug(_SUFFIX.sub("", kind))
+
+
+def http(step: Step) -> Made:
+    params: dict[str, Any] = {"url": step.value("url", otherwise=""), "method": _method(step)}
+    query = _pairs(step, "queryParameters", "queryParametersUi", "queryParametersJson", "jsonQuery")
+    headers = _pairs(step, "headerParameters", "headerParametersUi", "headerParametersJson", "jsonHeaders")
+    headers = {key: value for key, value in headers.items() if key}
+    if query:
+        params["query"] = query
+    if params["method"] not in ("GET", "HEAD") or step.get("sendBody") is True:
+        body, kind = _body(step)
+        if body not in (None, "", {}):
+            params["body"] = body
+            if kind and not any(key.lower() == "content-type" for key in headers):
+                headers["Content-Type"] = kind
+    if headers:
+        params["headers"] = headers
+    if step.text("authentication") not in ("", "none"):
+        name = connection_of(step.node, "account")
+        params["connection"] = name
+        hint = f'Create a connection with the name "{name}", or choose another one in the block.'
+        step.lose("Its account is not imported.", hint)
+    timeout = number_in(step.get("options", "timeout"))
+    if isinstance(timeout, int | float) and timeout > 0:
+        params["timeout_s"] = min(timeout / 1000, _TIMEOUT_MAX_S)
+    if step.get("options", "pagination") or step.get("options", "batching"):
+        step.lose("Its pages or batches are not imported: it sends one request.", "Use a loop around the block.")
+    answer = mapping(step.get("options", "response", "response"))
+    if answer.get("neverError") is True:
+        params["fail_on_status"] = False
+    if answer.get("fullResponse") is True or step.get("options", "fullResponse") is True:
+        return Made(
+            "http", params, "", fields=((("statusCode",), "status"), (("body",), "body"), (("headers",), "headers"))
+        )
+    form = str(answer.get("responseFormat") or step.text("responseFormat"))
+    if form == "file":
+        return Made("http", {**params, "save_file": True}, "", fields=((("data",), "body"),))
+    if form in ("text", "string"):
+        name = str(answer.get("outputPropertyName") or step.text("dataPropertyName") or "data")
+        return Made("http", params, "", fields=(((name,), "body"),))
+    if params["method"] in ("GET", "HEAD") and not _reads_whole(step):
+        return Made("http", params, None, _LISTS.format("<@.body>"))
+    return Made("http", params, ".body")
+
+
+def _reads_whole(step: Step) -> bool:
+    """So deep inside others, an answer is taken for one item."""
+    return sum(1 for _ in step.region.chain()) > 5
+
+
+def _method(step: Step) -> str:
+    found = step.text("method") or step.text("requestMethod") or "GET"
+    return found if found in ("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS") else "GET"
+
+
+def _pairs(step: Step, *places: str) -> dict[str, Any]:
+    """Names with values: a list of parameters, or JSON."""
+    for place in places:
+        found = step.get(place)
+        rows = listed(found, "parameters") or listed(found, "parameter")
+        if rows:
+            named = ((str(row.get("name") or "").removeprefix("="), row.get("value", "")) for row in rows)
+            return {name: step.texts.value(value, name) for name, value in named if name}
+        if isinstance(found, str) and isinstance(parsed := parse_json(found.removeprefix("=")), Mapping):
+            return {str(key): step.texts.value(_template(value), str(key)) for key, value in parsed.items()}
+    return {}
+
+
+def _template(value: Any) -> Any:
+    return f"={value}" if isinstance(value, str) and "{{" in value else value
+
+
+def _body(step: Step) -> tuple[Any, str]:
+    kind = step.text("contentType") or step.text("bodyContentType") or "json"
+    rows = _pairs(step, "bodyParameters", "bodyParametersUi")
+    raw = step.get("jsonBody") if step.text("specifyBody") == "json" else None
+    raw = step.get("bodyParametersJson") if raw is None and step.get("jsonParameters") is True else raw
+    if kind in ("form-urlencoded", "multipart-form-data"):
+        media = "multipart/form-data" if kind == "multipart-form-data" else "application/x-www-form-urlencoded"
+        return rows or step.texts.value(step.get("body"), "body"), media
+    if kind == "raw":
+        return step.value("body", otherwise=""), step.text("rawContentType") or "text/plain"
+    if kind == "binaryData":
+        step.lose("Its body is a file of n8n.", "Choose the file that it sends as the body.")
+        return None, ""
+    if raw is None:
+        return rows, ""
+    if not isinstance(raw, str):
+        return step.texts.value(raw), ""
+    parsed = parse_json(raw.removeprefix("="))
+    if not isinstance(parsed, str):
+        return step.texts.value(_deep(parsed), "body"), ""
+    made = step.texts.value(raw.strip(), "body")
+    whole = raw.startswith("=") and len([*split(raw[1:].strip())]) == 1
+    return made, "" if whole and isinstance(made, str) and "JSON.stringify" not in raw else "application/json"
+
+
+def _deep(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_deep(one) for one in value]
+    if isinstance(value, Mapping):
+        return {key: _deep(one) for key, one in value.items()}
+    return _template(value)
+
+
+def email(step: Step) -> Made:
+    params: dict[str, Any] = {}
+    to, body = step.value("toEmail"), step.value("html") or step.value("text") or step.value("message")
+    subject, cc = step.value("subject"), step.value("options", "ccEmail") or step.value("ccEmail")
+    for key, value in (("to", to), ("cc", cc), ("subject", subject), ("body", body), ("from", step.value("fromEmail"))):
+        if value not in (None, ""):
+            params[key] = value
+    return Made("email", params, "")
+
+
+def sql(step: Step) -> Made | None:
+    """Postgres and MySQL: what n8n writes into the text of a query becomes a parameter."""
+    operation = step.text("operation") or ("insert" if step.node.version >= 2 else "executeQuery")
+    table = ".".join(filter(None, (str(located(step.get("schema")) or ""), str(located(step.get("table")) or ""))))
+    values: dict[str, Any] = {}
+    if operation == "executeQuery":
+        parts: list[str] = []
+        for piece, is_code in split(step.text("query").removeprefix("=")):
+            if is_code:
+                name = f"p{len(values) + 1}"
+                values[name] = step.texts.value(f"={{{{ {piece} }}}}", name)
+                quote = bool(parts) and parts[-1].endswith("'")
+                parts[-1:] = [parts[-1][:-1]] if quote else parts[-1:]
+                parts.append(f":{name}")
+            else:
+                after = bool(parts) and parts[-1].startswith(":") and piece.startswith("'")
+                parts.append(piece[1:] if after else piece)
+        query = "".join(parts)
+        given = [
+            step.texts.value(f"={{{{{p}}}}}")
+            for p in re.findall(r"\{\{(.*?)\}\}", step.text("options", "queryReplacement"))
+        ]
+        for at, value in enumerate(given):
+            values[f"v{at + 1}"] = value
+        query = re.sub(r"\$(\d+)", lambda found: f":v{found[1]}", query) if given else query
+    elif operation in ("insert", "upsert"):
+        chosen = mapping(step.get("columns", "value"))
+        names = [str(name) for name in chosen] or [
+            one.strip() for one in step.text("columns").split(",") if one.strip()
+        ]
+        for at, name in enumerate(names):
+            values[f"c{at}"] = (
+                step.texts.value(chosen[name], name) if chosen else step.item.js((name,)) if step.item else ""
+            )
+        listing = ", ".join(f'"{name}"' for name in names)
+        query = f"INSERT INTO {table} ({listing}) VALUES (:{', :'.join(values)}) RETURNING *"  # noqa: S608 - names of the export
+    elif operation in ("select", "read"):
+        tests = []
+        for at, one in enumerate(listed(step.get("where"), "values")):
+            values[f"w{at}"] = step.texts.value(one.get("value"), str(one.get("column")))
+            tests.append(f'"{one.get("column")}" = :w{at}')
+        where = f" WHERE {' AND '.join(tests)}" if tests else ""
+        query = f"SELECT * FROM {table}{where}"  # noqa: S608 - names of the export
+    else:
+        return None
+    reads = re.match(r"\s*(select|with|show)\b", query, re.IGNORECASE) is not None
+    name = f"{slug(step.node.kind).upper()}_URL"
+    step.lose("Its database is not imported.", f"Store the secret {name}, the address of the database.")
+    params: dict[str, Any] = {"database": f"${{{name}}}", "query": query or "SELECT 1", "read_only": reads}
+    return Made("sql", {**params, **({"parameters": values} if values else {})}, None, _LISTS.format("<@.rows>"))
+
+
+# connectors
+
+
+@cache
+def services() -> dict[str, Any]:
+    found: dict[str, Any] = orjson.loads(Path(__file__).with_name("n8n_services.json").read_bytes())
+    return found
+
+
+def service_of(kind: str) -> tuple[str, Mapping[str, Any]] | None:
+    """Return the name of our connector, and the row of the table, of a node or of a node as a tool."""
+    bare = kind.removesuffix("Tool")
+    row = services().get(bare)
+    return None if row is None else (str(row.get("service") or slug(bare)), row)
+
+
+def connector(step: Step, catalog: Catalog | None) -> Made | None:
+    """Return None if no operation of the catalog does the same."""
+    found = service_of(step.node.kind)
+    spec = None if found is None or catalog is None else catalog.get(f"connector.{found[0]}")
+    if found is None or spec is None:
+        return None
+    service, row = found
+    resource, _, operation = str(row["default"]).partition("/")
+    chosen = f"{step.text('resource') or resource}/{step.text('operation') or operation}"
+    line = row["operations"].get(chosen)
+    if line is None:
+        return None
+    name, *words = line.split()
+    params: dict[str, Any] = {"operation": name}
+    for word in words:
+        ours, _, always = word.partition("!")
+        if always:
+            params[ours] = [always]
+            continue
+        ours, _, places = word.partition("=")
+        kind, _, places = (places or ours).rpartition(":")
+        value = next(
+            (v for place in places.split("|") if (v := _setting(step, place, kind)) not in (None, "", [])), None
+        )
+        if value is not None and _fits(value, spec.params["properties"].get(ours, {})):
+            params[ours] = value
+        elif value is not None:
+            step.lose(f"Its setting {ours} is not imported.", "Check whether the block needs it.")
+    if chosen == "sheet/appendOrUpdate":
+        step.lose("It adds a row in any case; n8n changes the row that is there.", "Read the rows before, and update.")
+    if "connection" in spec.params["properties"]:
+        params["connection"] = name_of = connection_of(step.node, service)
+        hint = f'Create a connection with the name "{name_of}", or choose another one in the block.'
+        step.lose("Its account is not imported.", hint)
+    else:
+        secret = f"{service.upper()}_CREDENTIAL"
+        params["credential"] = f"${{{secret}}}"
+        step.lose("Its credential is not imported.", f"Store the secret {secret}, or choose another one in the block.")
+    items = row.get("items", {}).get(name)
+    if name in row.get("passes", ()):  # n8n returns the row, not the answer of the service
+        return Made(spec.type, params, None)
+    if items is None:
+        return Made(spec.type, params, ".result")
+    return Made(spec.type, params, None, items if "@" in items else _LISTS.format(f"<@.result.{items}>"))
+
+
+def _fits(value: Any, schema: Mapping[str, Any]) -> bool:
+    if "enum" in schema and value not in schema["enum"]:
+        return False
+    if schema.get("type") == "string" and isinstance(value, list | dict):
+        return False
+    return schema.get("type") != "array" or isinstance(value, list) or str(value).startswith("<")
+
+
+def _setting(step: Step, place: str, kind: str) -> Any:
+    path = place.split(".")
+    found = step.get(*path)
+    if kind == "rows":
+        return _rows(step, mapping(found))
+    if kind == "columns" and mapping(found).get("mappingMode") == "autoMapInputData":
+        return step.item.value() if step.item is not None else {}
+    if kind == "columns":
+        chosen = {name: value for name, value in mapping(mapping(found).get("value")).items() if name != "id"}
+        return step.texts.value({name: value for name, value in chosen.items() if value is not None})
+    if kind == "properties":
+        return _properties(step, listed(step.get(*path[:-1]), path[-1]))
+    if isinstance(found, Mapping) and "__rl" in found:
+        shown = found.get("cachedResultName") if place == "sheetName" else None
+        link = re.search(r"/d/([\w-]{20,})", str(found.get("value"))) if found.get("mode") == "url" else None
+        found = link[1] if link else shown or found.get("value")
+    value = step.texts.value(found, path[-1])
+    if kind == "moment":
+        return None if value in (None, "") else {"dateTime": value}
+    if kind in ("number", "json") and isinstance(value, str):
+        return parse_json(value)
+    if kind == "list" and isinstance(value, str):
+        return [one.strip() for one in value.split(",")]
+    return value
+
+
+def _rows(step: Step, columns: Mapping[str, Any]) -> Any:
+    """One row: the values by the order of the columns in the export, or all fields of the item."""
+    chosen = mapping(columns.get("value"))
+    names = [str(one.get("id")) for one in listed(columns, "schema") if one.get("removed") is not True] or list(chosen)
+    if columns.get("mappingMode") == "defineBelow" and chosen:
+        return [[step.texts.value(chosen.get(name, ""), name) for name in names]]
+    js = (step.item or Item("input")).js()
+    order = f"{quoted(names)}.map((name) => one[name] ?? '')" if names else "Object.values(one)"
+    return [step.texts.value(f"={{{{ ((one) => {order})({js}) }}}}", "row")]
+
+
+def _properties(step: Step, rows: Any) -> dict[str, Any]:
+    """The properties of a page as Notion has them."""
+    made: dict[str, Any] = {}
+    for row in rows:
+        name, _, kind = str(row.get("key") or "").partition("|")
+        texts = {"title": "title", "rich_text": "textContent", "url": "urlValue", "email": "emailValue"}
+        texts |= {
+            "number": "numberValue",
+            "checkbox": "checkboxValue",
+            "select": "selectValue",
+            "phone_number": "phoneValue",
+        }
+        value = step.texts.value(row.get(texts.get(kind, "")), name)
+        if kind in ("title", "rich_text"):
+            made[name] = {kind: [{"text": {"content": value or ""}}]}
+        elif kind == "select" or kind == "status":
+            made[name] = {kind: {"name": step.texts.value(row.get("selectValue") or row.get("statusValue"), name)}}
+        elif kind == "date":
+            made[name] = {"date": {"start": step.texts.value(row.get("date"), name)}}
+        elif kind == "multi_select":
+            chosen = row.get("multiSelectValue")
+            made[name] = {
+                kind: [
+                    {"name": step.texts.value(one, name)} for one in (chosen if isinstance(chosen, list) else [chosen])
+                ]
+            }
+        elif kind in texts:
+            made[name] = {kind: value}
+        else:
+            step.lose(f'Its property "{name}" is not imported.', "Set it in the properties.")
+    return made

@@ -1,0 +1,261 @@
+"""Small workflows of n8n, and what their import makes of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from compiler.compile import compile_document
+from compiler.imports import Imported, not_imported
+from compiler.imports.n8n import convert, detect
+from compiler.imports.n8n_items import is_one
+from compiler.imports.n8n_text import split
+from executor.blocks.connectors.stored import connectors
+from executor.blocks.types.registry import Registry
+from tests.support.n8n_documents import Json, condition, fields, node, workflow
+
+REGISTRY = Registry.load(connectors())
+START = node("Start", "manualTrigger")
+
+
+def imported(nodes: list[Json], wires: str) -> Imported:
+    """The import, which compiles: only required fields may be open."""
+    made = convert(workflow(nodes, wires), catalog=REGISTRY)
+    found = compile_document(made.document, REGISTRY).diagnostics
+    assert [one for one in found if one.severity == "error" and one.code != "required"] == []
+    return made
+
+
+def block(nodes: list[Json], wires: str, name: str) -> Json:
+    made: Json = imported(nodes, wires).document["blocks"][name]
+    return made
+
+
+def edges(made: Imported) -> set[tuple[str, str, str]]:
+    return {(edge["source"], edge.get("handle", "out"), edge["target"]) for edge in made.document["edges"]}
+
+
+def only(kind: str, version: float = 1, /, **params: Any) -> Json:
+    return block([START, node("It", kind, version, **params)], "Start > It", "it")
+
+
+@pytest.mark.parametrize(
+    ("document", "expected"),
+    [
+        (workflow([START], ""), True),
+        ({"nodes": [], "connections": {}}, True),
+        ({"nodes": [{"name": "a"}], "connections": {}}, False),
+        ({"nodes": [START]}, False),
+        ({"format": "weft/1", "nodes": [], "connections": {}}, False),
+        ({"blocks": [], "connections": []}, False),
+    ],
+)
+def test_detect(document: Json, expected: bool) -> None:
+    assert detect(document) == expected
+
+
+def test_a_node_is_a_block_with_its_name_and_a_finding_points_to_it() -> None:
+    made = imported([START, node("My node!", "noOp"), node("Odd", "spotify")], "Start > My node!; My node! > Odd")
+    assert {key: one["name"] for key, one in made.document["blocks"].items()} == {
+        "start": "Start", "my_node": "My node!", "odd": "Odd",
+    }  # fmt: skip
+    assert made.pointers["/blocks/odd"] == "/nodes/2"
+    (lost,) = made.diagnostics
+    assert (lost.code, lost.pointer, lost.block) == ("import_lossy", "/nodes/2", "odd")
+    (found,) = not_imported(made.document)
+    assert found.block == "odd" and "http block" in found.hint
+
+
+@pytest.mark.parametrize(
+    ("written", "expected"),
+    [
+        ("={{ $json.a.b[0].c }}", "<start.a.b[0].c>"),
+        ('={{ $json["First name"] }}', '<start["First name"]>'),
+        ("={{ $('Start').item.json.x }}", "<start.x>"),
+        ('={{ $("Start").first().json["x"] }}', "<start.x>"),
+        ('={{ $node["Start"].json.x }}', "<start.x>"),
+        ("={{ $input.first().json.x }}", "<start.x>"),
+        ("={{ $env.BASE }}", "${BASE}"),
+        ("=Hi {{ $json.name }}, {{ $json.name }}!", "Hi <start.name>, <start.name>!"),
+        ("no expression {{ $json.x }}", "no expression {{ $json.x }}"),
+        ("={{ $json.tags.length }}", "<it_values.result.v>"),
+        ("={{ $json.name.trim() }}", "<it_values.result.v>"),
+    ],
+)
+def test_a_path_is_a_reference_and_the_rest_is_computed_before(written: str, expected: str) -> None:
+    nodes = [START, node("It", "set", 3.4, **fields(v=written))]
+    made = imported(nodes, "Start > It").document["blocks"]
+    assert made["it"]["params"] == {"value": {"v": expected}}
+    assert ("it_values" in made) == ("it_values" in expected)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("a {{ b }} c", [("a ", False), ("b", True), (" c", False)]),
+        ("{{ {x: {y: 1}} }}", [("{x: {y: 1}}", True)]),
+        ("{{ '}}' + x }}!", [("'}}' + x", True), ("!", False)]),
+        ("{{ it's }} and {{ b }}", [("it's", True), (" and ", False), ("b", True)]),
+        ("{{ open", [("{{ open", False)]),
+        ("", [("", False)]),
+    ],
+)
+def test_templates_are_split(text: str, expected: list[tuple[str, bool]]) -> None:
+    assert list(split(text)) == expected
+
+
+@pytest.mark.parametrize(
+    ("rule", "cron"),
+    [
+        ({"field": "minutes", "minutesInterval": 10}, "*/10 * * * *"),
+        ({"field": "hours", "hoursInterval": 2, "triggerAtMinute": 5}, "5 */2 * * *"),
+        ({"triggerAtHour": 23, "triggerAtMinute": 59}, "59 23 * * *"),
+        ({"field": "weeks", "triggerAtDay": [1, 3], "triggerAtHour": 7}, "0 7 * * 1,3"),
+        ({"field": "months", "triggerAtDayOfMonth": 2}, "0 0 2 * *"),
+        ({"field": "cronExpression", "expression": "0 30 9 * * 1"}, "30 9 * * 1"),
+    ],
+)
+def test_times_are_a_cron_expression(rule: Json, cron: str) -> None:
+    made = imported([node("At", "scheduleTrigger", 1.2, rule={"interval": [rule]})], "")
+    assert made.document["blocks"]["at"]["params"] == {"cron": cron}
+    old = imported(
+        [node("At", "cron", 1, triggerTimes={"item": [{"mode": "everyX", "unit": "hours", "value": 3}]})], ""
+    )
+    assert old.document["blocks"]["at"]["params"] == {"cron": "0 */3 * * *"}
+
+
+@pytest.mark.parametrize(
+    ("conditions", "when"),
+    [
+        (condition("={{ $json.a }}", "equals", "x"), '<start.a> === "x"'),
+        (condition("={{ $json.n }}", "gt", 3, "number"), "Number(<start.n>) > 3"),
+        (condition("={{ $json.b }}", "true", "", "boolean"), "<start.b> === true"),
+        (condition("={{ $json.a }}", "notEmpty"), "String(<start.a> ?? '') !== ''"),
+        (condition("={{ $json.a }}", "exists"), "<start.a> != null"),
+        (condition("={{ $json.l }}", "lengthGt", 2, "array"), "(<start.l> ?? []).length > 2"),
+        ({"string": [{"value1": "={{$json.a}}", "operation": "contains", "value2": "x"}]},
+         "String(<start.a> ?? '').includes(String(\"x\" ?? ''))"),
+    ],
+)  # fmt: skip
+def test_conditions(conditions: Json, when: str) -> None:
+    made = only("if", 2, conditions=conditions)
+    assert made["params"]["cases"][0] == {"id": "true", "title": "true", "when": when}
+
+
+def test_a_request_has_its_parts() -> None:
+    made = only(
+        "httpRequest", 4.2, url="=https://x.test/{{ $json.id }}", method="POST", sendBody=True, specifyBody="json",
+        jsonBody='={ "name": "{{ $json.name }}" }', sendHeaders=True,
+        headerParameters={"parameters": [{"name": "X-A", "value": "1"}]}, options={"timeout": 5000},
+        authentication="predefinedCredentialType", nodeCredentialType="notionApi",
+    )  # fmt: skip
+    assert made["params"] == {
+        "url": "https://x.test/<start.id>", "method": "POST", "body": {"name": "<start.name>"},
+        "headers": {"X-A": "1"}, "connection": "notion", "timeout_s": 5,
+    }  # fmt: skip
+
+
+def test_a_list_is_followed_by_a_parallel_and_what_sees_all_stands_outside() -> None:
+    nodes = [
+        START, node("Get", "httpRequest", 4.2, url="https://x.test"),
+        node("Name", "set", 3.4, **fields(n="={{ $json.name }}")),
+        node("All", "aggregate", aggregate="aggregateAllItemData"),
+    ]  # fmt: skip
+    made = imported(nodes, "Start > Get; Get > Name; Name > All")
+    blocks = made.document["blocks"]
+    (each,) = (key for key, one in blocks.items() if one["type"] == "parallel")
+    assert blocks["name"]["parent"] == each and "parent" not in blocks["all"]
+    assert blocks["name"]["params"] == {"value": {"n": f"<{each}.item.name>"}}
+    assert (each, "out", "all") in edges(made)
+
+
+def test_disabled_nodes_are_passed_over() -> None:
+    off = node("Off", "noOp", 1, {"disabled": True})
+    made = imported([START, off, node("End", "set", 3.4, **fields(x="={{ $json.x }}"))], "Start > Off; Off > End")
+    assert made.document["blocks"]["off"]["enabled"] is False
+    assert made.document["blocks"]["end"]["params"] == {"value": {"x": "<start.x>"}}
+    assert edges(made) == {("start", "out", "end")}
+
+
+@pytest.mark.parametrize(
+    ("code", "expected"),
+    [
+        ("return [{ json: { a: 1, b: [1, 2] } }];", True),
+        ("const x = 1;\nreturn { a: x };", True),
+        ("return [{ json: { a: 1 } }, { json: { a: 2 } }];", False),
+        ("return items;", False),
+        ("return items.map((one) => ({ json: one }));", False),
+        ("if (x) { return []; }\nreturn [{ json: {} }];", False),
+        ("return [...items];", False),
+    ],
+)
+def test_code_that_certainly_returns_one_item(code: str, expected: bool) -> None:
+    assert is_one(code) == expected
+
+
+def test_a_name_that_is_a_tag_in_a_text_is_another_one() -> None:
+    nodes = [
+        START,
+        node("HTML", "noOp"),
+        node("Mail", "emailSend", 2.1, toEmail="a@x.test", subject="s", html="=<html>{{ $json.a }}</html>"),
+    ]
+    made = imported(nodes, "Start > HTML; HTML > Mail").document["blocks"]
+    assert made["html_node"]["name"] == "HTML node"
+    assert made["mail"]["params"]["body"] == "<html><html_node.a></html>"
+
+
+def test_settings_of_retries_and_errors() -> None:
+    raw = {"retryOnFail": True, "maxTries": 4, "waitBetweenTries": 500, "onError": "continueErrorOutput"}
+    nodes = [START, node("Call", "httpRequest", 4.2, raw, url="https://x.test", method="POST"), node("Failed", "noOp")]
+    made = imported(nodes, "Start > Call; Call.1 > Failed")
+    assert made.document["blocks"]["call"]["policy"] == {
+        "retry": {"max_attempts": 4, "backoff": "fixed", "initial_ms": 500}
+    }
+    assert ("call", "error", "failed") in edges(made)
+
+
+def test_tools_stay_where_they_are() -> None:
+    pytest.importorskip("pydantic_ai")
+    asked = "={{ $fromAI('to', 'Who gets it', 'string') }}"
+    nodes = [
+        node("Chat", "chatTrigger", 1.1), node("Agent", "agent", 1.7, options={}),
+        node("Model", "lmChatOpenAi", 1.2, model={"__rl": True, "value": "gpt-5-mini"}),
+        node("Mail", "gmailTool", 2.1, sendTo=asked, subject="Hi", message="=Hello {{ $fromAI('text') }}"),
+        node("Find", "vectorStoreQdrant", 1, mode="retrieve-as-tool"),
+        node("Shop", "toolWorkflow", 2, workflowId={"__rl": True, "value": "w1", "cachedResultName": "Shop"}),
+    ]  # fmt: skip
+    wires = "Model ai_languageModel Agent; Mail ai_tool Agent; Find ai_tool Agent; Shop ai_tool Agent; Chat > Agent"
+    made = imported(nodes, wires)
+    params = made.document["blocks"]["agent"]["params"]
+    assert (params["model"], params["prompt"]) == ("openai:gpt-5-mini", "<chat.message>")
+    mail, find, shop = params["tools"]
+    assert mail["block"] == "connector.gmail"
+    assert (mail["params"]["to"], mail["params"]["text"]) == ("{{to}}", "Hello {{text}}")
+    assert mail["arguments"]["properties"]["to"] == {"type": "string", "description": "Who gets it"}
+    assert find["workflow"] == "Find (not imported from n8n)"
+    assert shop["workflow"] == "Shop"
+    assert [one.pointer for one in not_imported(made.document)] == ["/blocks/agent/params/tools/1"]
+
+
+def test_an_expression_in_a_query_is_a_parameter() -> None:
+    query = "SELECT * FROM t WHERE name = '{{ $json.name }}' AND n > {{ $json.n }}"
+    made = only("postgres", 2.5, operation="executeQuery", query=f"={query}")
+    assert made["params"] == {
+        "database": "${POSTGRES_URL}", "query": "SELECT * FROM t WHERE name = :p1 AND n > :p2", "read_only": True,
+        "parameters": {"p1": "<start.name>", "p2": "<start.n>"},
+    }  # fmt: skip
+
+
+def test_what_cannot_be_translated_is_a_finding() -> None:
+    nodes = [START, node("It", "set", 3.4, **fields(a="={{ $binary.file }}", b="={{ $('Gone').item.json.x }}"))]
+    found = [one.message for one in imported(nodes, "Start > It").diagnostics]
+    assert any("$binary" in one for one in found) and any('"Gone"' in one for one in found)
+
+
+def test_parts_that_cannot_be_read_are_left_out() -> None:
+    odd = {
+        "nodes": [{"type": "n8n-nodes-base.set", "parameters": "no"}, {"type": "x"}],
+        "connections": {"gone": {"main": [[None, {"node": 3}]]}, "set": 4},
+    }
+    assert convert(odd, catalog=REGISTRY).document["format"] == "weft/1"
