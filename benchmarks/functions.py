@@ -36,9 +36,9 @@ async def in_a_row(steps: int, wait_after: int = 0) -> int:
 
 
 @weft.workflow
-def once() -> Any:
+async def once() -> Any:
     """Makes the step known to the engine, for drawn workflows."""
-    return work(1)
+    return await work(1)
 
 
 def drawn(steps: int) -> Document:

@@ -18,11 +18,11 @@ from typing import Any
 # Modules and the public names that they define; `module:name` where the name in the module is another one.
 _PLACES = {
     "asyncio:CancelledError": "Cancelled",
-    "compiler.builder.errors": "BuildError TraceError",
+    "compiler.builder.errors": "BuildError DefinitionError",
     "compiler.builder.tools": "tool",
     "compiler.signature": "Param",
     "compiler.tracing.blocks": "HttpResponse Mailed Rows agent email http sql",
-    "compiler.tracing.calls": "Answer approve continue_as_new in_order sleep",
+    "compiler.tracing.calls": "Answer approve continue_as_new sleep",
     "compiler.tracing.asks": "Ask Query Update",
     "compiler.tracing.durable": "DurableFunction durable",
     "compiler.tracing.policy": "Retry",

@@ -4,11 +4,11 @@
 
 from weft import draw as draw
 from asyncio import (CancelledError)
-from compiler.builder.errors import (BuildError, TraceError)
+from compiler.builder.errors import (BuildError, DefinitionError)
 from compiler.builder.tools import (tool)
 from compiler.signature import (Param)
 from compiler.tracing.blocks import (HttpResponse, Mailed, Rows, agent, email, http, sql)
-from compiler.tracing.calls import (Answer, approve, continue_as_new, in_order, sleep)
+from compiler.tracing.calls import (Answer, approve, continue_as_new, sleep)
 from compiler.tracing.asks import (Ask, Query, Update)
 from compiler.tracing.durable import (DurableFunction, durable)
 from compiler.tracing.policy import (Retry)
@@ -40,13 +40,13 @@ open = open_engine
 
 __all__ = [
     "AlreadyAnswered", "Answer", "AnswerInvalid", "ApiError", "Ask", "AsyncClient", "BadRequest", "BlockError",
-    "BuildError", "Cancelled", "Child", "Client", "ClientError", "Conflict", "Done", "DurableFunction",
-    "Engine", "Event", "FirstCompleted", "HttpResponse", "InputInvalid", "LimitExceeded", "Live", "Mailed",
-    "NotDeterministic", "NotFound", "Param", "Patch", "Query", "QueueFull", "Refused", "Retry", "Rows",
-    "RunFailed", "RunFinished", "ServerUnreachable", "StepContext", "StepFailed", "StepTimeout", "StoreError",
-    "Suspend", "TextDelta", "ToolFinished", "ToolStarted", "TraceError", "TypedBlock", "Update", "WaitClosed",
-    "WaitOpened", "WeftError", "agent", "approve", "attempt", "block", "call", "callback", "context",
-    "continue_as_new", "durable", "each", "email", "first", "form", "gather", "group", "http", "in_order",
+    "BuildError", "Cancelled", "Child", "Client", "ClientError", "Conflict", "DefinitionError", "Done",
+    "DurableFunction", "Engine", "Event", "FirstCompleted", "HttpResponse", "InputInvalid", "LimitExceeded",
+    "Live", "Mailed", "NotDeterministic", "NotFound", "Param", "Patch", "Query", "QueueFull", "Refused",
+    "Retry", "Rows", "RunFailed", "RunFinished", "ServerUnreachable", "StepContext", "StepFailed",
+    "StepTimeout", "StoreError", "Suspend", "TextDelta", "ToolFinished", "ToolStarted", "TypedBlock", "Update",
+    "WaitClosed", "WaitOpened", "WeftError", "agent", "approve", "attempt", "block", "call", "callback",
+    "context", "continue_as_new", "durable", "each", "email", "first", "form", "gather", "group", "http",
     "info", "now", "open", "otherwise", "patched", "random", "shield", "signal", "sleep", "sql", "start",
     "state", "step", "timeout", "tool", "until", "uuid", "when", "workflow"
 ]

@@ -8,10 +8,13 @@ from pathlib import PurePath
 from types import CodeType, FrameType
 from typing import Final
 
-_HERE: Final = tuple(str(PurePath(__file__).parents[1] / name) for name in ("builder", "tracing"))
+_WEFT: Final = PurePath(__file__).parents[2]
+_HERE: Final = tuple(
+    str(_WEFT / folder) for folder in ("compiler/builder", "compiler/tracing", "executor/blocks/durable")
+)
 _STANDARD: Final = str(PurePath(inspect.__file__).parent)
 # Errors of the present trace: user code may have caught one.
-raised: ContextVar[list[TraceError] | None] = ContextVar("weft_trace_errors", default=None)
+raised: ContextVar[list[DefinitionError] | None] = ContextVar("weft_trace_errors", default=None)
 
 
 class BuildError(ValueError):
@@ -23,7 +26,7 @@ class BuildError(ValueError):
         self.hint = hint
 
 
-class TraceError(Exception):
+class DefinitionError(Exception):
     """A workflow function cannot become a document. The text is `flow.py, line 12: what is wrong. What to write.`
 
     file, line   the statement of the user; "" and 0 without one
@@ -45,7 +48,8 @@ def user_place() -> tuple[str, int]:
     while frame is not None:
         if is_of_user(frame.f_code):
             return frame.f_code.co_filename, frame.f_lineno
-        if frame.f_code.co_name == "_trace":  # of FunctionWorkflow: it is about what the function returned
+        # A method of FunctionWorkflow: it is about what the function returned; of Call: about what that records.
+        if frame.f_code.co_name in ("_trace", "__await__") and hasattr(frame.f_locals.get("self"), "defined"):
             place: tuple[str, int] = frame.f_locals["self"].defined
             return place
         frame = frame.f_back

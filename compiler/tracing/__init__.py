@@ -1,5 +1,5 @@
-"""Workflows as functions: `@step` functions that a `@workflow` function calls; traced, they are a document.
+"""Workflows as functions: `@step` functions that a `@workflow` function awaits; traced, they are a document.
 
 Pure: a trace calls the workflow function, never a step. `trace` records the calls, as blocks of `compiler.builder`;
-`graph` has the dependencies, `values` are the placeholders, `calls` and `ways` are the functions besides steps.
+`graph` has the scopes and edges, `values` are the placeholders, `calls` and `ways` are the functions besides steps.
 """

@@ -18,7 +18,7 @@ from typing import Any, Final, Generic, ParamSpec, TypeVar
 
 from msgspec.structs import replace
 
-from compiler.builder.errors import TraceError
+from compiler.builder.errors import DefinitionError
 from compiler.signature import (
     Signature,
     SignatureUnusable,
@@ -47,7 +47,7 @@ class Query(Generic[P, R_co]):
         whole = _signature(function)
         if inspect.iscoroutinefunction(function) or not whole.parameters:
             message = f"{self.name} is a query: a plain `def` whose first parameter is the published state."
-            raise TraceError(message, _defined(function))
+            raise DefinitionError(message, _defined(function))
         self.state = whole.parameters[0].type
         self.signature = replace(whole, parameters=whole.parameters[1:])
 
@@ -71,7 +71,7 @@ class Update(Generic[A, R_co]):
         self.signature = _signature(function)
         if len(self.signature.parameters) > 1:
             message = f"{self.name} has {len(self.signature.parameters)} parameters, and an update has at most one"
-            raise TraceError(f"{message}: use a dataclass.", _defined(function))
+            raise DefinitionError(f"{message}: use a dataclass.", _defined(function))
         self.type = self.signature.parameters[0].type if self.signature.parameters else None
 
     async def next(self) -> Ask[A, R_co]:
@@ -139,7 +139,7 @@ def _signature(function: Callable[..., Any]) -> Signature:
             schema_of(found.returns)
         return found
     except (SignatureUnusable, TypeUnknown) as error:
-        raise TraceError(f"{error}.", _defined(function)) from None
+        raise DefinitionError(f"{error}.", _defined(function)) from None
 
 
 def _written(what: str, value: Any) -> Any:

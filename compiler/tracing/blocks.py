@@ -1,22 +1,21 @@
-"""Blocks that durable functions and workflow functions call by the same names: `agent`, `http`, `email` and `sql`.
-Awaited in a durable function, a call is done by the handler of its block type, as a step or, for an agent, as several;
-in a workflow function it records the block."""
+"""Blocks that durable functions and workflow functions await by the same names: `agent`, `http`, `email`, `sql`. In a
+durable function a call is done by the handler of its block type, as a step or, for an agent, as several; in a workflow
+function it records the block."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Generator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Generic, TypedDict, TypeVar, Unpack, cast, overload
+from collections.abc import Coroutine, Mapping, Sequence
+from typing import Any, TypedDict, TypeVar, Unpack, cast, overload
 
 from msgspec import Struct
 
-from compiler.builder.errors import TraceError
+from compiler.builder.errors import DefinitionError
 from compiler.builder.step import Block
 from compiler.builder.tools import IsTool, called, entries
 from compiler.signature import TypeUnknown, schema_of
 from compiler.tracing.body import present_body
 from compiler.tracing.steps import Step
 from compiler.tracing.trace import Trace, current
-from compiler.tracing.values import Traced
 
 T = TypeVar("T")
 
@@ -73,14 +72,6 @@ class AgentOptions(TypedDict, total=False):
     budget_usd: float
 
 
-if TYPE_CHECKING:
-    # A type alone, with the base Any, which mypy refuses, because workflow functions use the values as any others.
-    class Calling(Awaitable[T], Any, Generic[T]):  # type: ignore[misc]  # base Any: used as any value
-        """A call of a block: awaited in a durable function; in a workflow function it stands for the result."""
-
-        def __await__(self) -> Generator[Any, Any, T]: ...
-
-
 @overload
 def agent(
     model: str,
@@ -90,7 +81,7 @@ def agent(
     tools: Sequence[IsTool | Mapping[str, Any]] = (),
     id: str | None = None,
     **options: Unpack[AgentOptions],
-) -> Calling[T]: ...
+) -> Coroutine[Any, Any, T]: ...
 
 
 @overload
@@ -102,7 +93,7 @@ def agent(
     tools: Sequence[IsTool | Mapping[str, Any]] = (),
     id: str | None = None,
     **options: Unpack[AgentOptions],
-) -> Calling[dict[str, Any]]: ...
+) -> Coroutine[Any, Any, dict[str, Any]]: ...
 
 
 @overload
@@ -113,7 +104,7 @@ def agent(
     tools: Sequence[IsTool | Mapping[str, Any]] = (),
     id: str | None = None,
     **options: Unpack[AgentOptions],
-) -> Calling[str]: ...
+) -> Coroutine[Any, Any, str]: ...
 
 
 @overload
@@ -125,7 +116,7 @@ def agent(
     tools: Sequence[IsTool | Mapping[str, Any]] = (),
     id: str | None = None,
     **options: Unpack[AgentOptions],
-) -> Calling[Any]: ...
+) -> Coroutine[Any, Any, Any]: ...
 
 
 def agent(
@@ -157,9 +148,8 @@ def agent(
     _call_tools(trace, tools)
     if tools:
         params["tools"] = entries(tools)
-    node = trace.add("agent", Block("agent", params=params), id=id)
     inner = schema["properties"][ANSWER] if path else schema or {"type": "string"}
-    return Traced(node, node.scope, ("content", *path), inner)
+    return trace.record("agent", Block("agent", params=params), id, path=("content", *path), schema=inner)
 
 
 def http(
@@ -171,7 +161,7 @@ def http(
     body: Any = None,
     id: str | None = None,
     **params: Any,
-) -> Calling[HttpResponse]:
+) -> Coroutine[Any, Any, HttpResponse]:
     """An HTTP request by the block `http`, whose other params can be added. The value has `status`, `headers`, `body`.
     A request that may be repeated is. In a workflow function the block keeps `${NAME}` secret; in a durable one the
     credential is that of a `connection`. Raises StepFailed."""
@@ -189,7 +179,7 @@ def email(
     sender: str | None = None,
     id: str | None = None,
     **params: Any,
-) -> Calling[Mailed]:
+) -> Coroutine[Any, Any, Mailed]:
     """A mail, by the block `email`, whose other params can be added. In a durable function each text of `to` and `cc`
     is one address. Raises StepFailed."""
     given = {"to": to, "subject": subject, "body": body, "cc": cc, "attachments": attachments, "from": sender}
@@ -204,20 +194,18 @@ def sql(
     read_only: bool = True,
     id: str | None = None,
     **params: Any,
-) -> Calling[Rows]:
+) -> Coroutine[Any, Any, Rows]:
     """One statement for a database, by the block `sql`, whose other params can be added. The value has `rows`,
     `columns`, `affected`. Write `:name` in the query for a parameter. Raises StepFailed."""
     given = {"database": database, "query": query, "parameters": parameters, "read_only": read_only}
     return _called("sql", given | params, id, Rows)
 
 
-def _called(type: str, given: Mapping[str, Any], id: str | None, returns: type[T]) -> Calling[T]:
+def _called(type: str, given: Mapping[str, Any], id: str | None, returns: type[T]) -> Coroutine[Any, Any, T]:
     params = {key: value for key, value in given.items() if value is not None}
     if (body := present_body()) is not None:
-        return cast("Calling[T]", body.blocks.call(type, params, returns))
-    trace = current(type)
-    node = trace.add(type, Block(type, params=params), id=id)
-    return cast("Calling[T]", Traced(node, node.scope))
+        return body.blocks.call(type, params, returns)
+    return cast(Coroutine[Any, Any, T], current(type).record(type, Block(type, params=params), id))
 
 
 def _schema_of(output: Any) -> tuple[dict[str, Any], tuple[str, ...]]:
@@ -227,7 +215,7 @@ def _schema_of(output: Any) -> tuple[dict[str, Any], tuple[str, ...]]:
     try:
         schema = dict(output) if isinstance(output, Mapping) else schema_of(output)
     except TypeUnknown as error:
-        raise TraceError(f"weft.agent: {error}.") from None
+        raise DefinitionError(f"weft.agent: {error}.") from None
     if schema.get("type", "object") == "object" and (schema.get("properties") or isinstance(output, Mapping)):
         return schema, ()
     return {"type": "object", "properties": {ANSWER: schema}, "required": [ANSWER]}, (ANSWER,)

@@ -1,24 +1,23 @@
-"""Functions that workflow functions call besides their steps, each for one block of the canvas: `sleep`, `approve`
-and `continue_as_new`; and `in_order`. All raise TraceError. `ways.py` has those for several ways, `blocks.py` those of
-models, requests, mails and databases."""
+"""Functions that durable functions and workflow functions await besides their steps, each for one block of the canvas:
+`sleep`, `approve` and `continue_as_new`. All raise DefinitionError. `ways.py` has those for several ways, `blocks.py`
+those of models, requests, mails and databases."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Generator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Coroutine, Mapping, Sequence
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypedDict, TypeVar, Unpack, cast
+from typing import Any, Generic, NoReturn, TypedDict, TypeVar, Unpack, cast
 
 import msgspec
 from msgspec import UNSET
 
 from compiler.builder.blocks import Approval, ContinueAsNew, Sleep
-from compiler.builder.errors import TraceError
+from compiler.builder.errors import DefinitionError
 from compiler.signature import TypeUnknown, schema_of
 from compiler.tracing.body import present_body
 from compiler.tracing.duration import Duration, pause_of, seconds_of
-from compiler.tracing.trace import current
-from compiler.tracing.values import Traced
+from compiler.tracing.trace import Call, Trace, current
+from compiler.tracing.values import Answered
 
 F = TypeVar("F")
 
@@ -31,38 +30,6 @@ class Pause(TypedDict, total=False):
     minutes: float
 
 
-@contextmanager
-def in_order() -> Generator[None]:
-    """`with weft.in_order():` each call in it waits for all calls before it, whether it uses their values or not."""
-    trace = current("in_order")
-    before, trace.scope.ordered = trace.scope.ordered, True
-    scope = trace.scope
-    try:
-        yield
-    finally:
-        scope.ordered = before
-
-
-if TYPE_CHECKING:
-    # Types alone. They have the base Any, which mypy refuses, because workflow functions use the values as any others,
-    # and Awaitable for pyright, which otherwise takes what is awaited as unknown.
-    class Sleeping(Awaitable[None], Any):  # type: ignore[misc]  # base Any: used as any value
-        """A pause: awaited in a durable function; in a workflow function the block is recorded already."""
-
-        def __await__(self) -> Generator[Any, Any, None]: ...
-
-    class Asking(Awaitable["Answer[Any]"], Any):  # type: ignore[misc]  # base Any: used as any value
-        """A question to a person: awaited in a durable function, it gives the answer; in a workflow function it stands
-        for that."""
-
-        def __await__(self) -> Generator[Any, Any, Answer[Any]]: ...
-
-    class Continuing(Awaitable[NoReturn], Any):  # type: ignore[misc]  # base Any: used as any value
-        """The end of the run: awaited in a durable function; in a workflow function the block is recorded already."""
-
-        def __await__(self) -> Generator[Any, Any, NoReturn]: ...
-
-
 class Answer(msgspec.Struct, Generic[F], frozen=True):
     """The answer of a person. `fields`: of the form, of the type that was asked for. `by`: who answered, if that is
     known."""
@@ -72,15 +39,14 @@ class Answer(msgspec.Struct, Generic[F], frozen=True):
     by: str | None = None
 
 
-def sleep(seconds: float | timedelta | Any = None, *, id: str | None = None, **more: Unpack[Pause]) -> Sleeping:
-    """A pause, on disk: `sleep(30)`, `sleep(days=3)`, `sleep(timedelta(hours=1))`. In a durable function it is awaited.
-    In a workflow function it waits for all calls before it, and all calls after it wait for it."""
+def sleep(
+    seconds: float | timedelta | Any = None, *, id: str | None = None, **more: Unpack[Pause]
+) -> Coroutine[Any, Any, None]:
+    """A pause, on disk: `await sleep(30)`, `sleep(days=3)`, `sleep(timedelta(hours=1))`."""
     length = pause_of(seconds, cast(Duration, more))
     if (body := present_body()) is not None:
-        return cast("Sleeping", body.sleep(length))
-    trace = current("sleep")
-    node = trace.add("sleep", Sleep(length), id=id, barrier=True)
-    return cast("Sleeping", Traced(node, node.scope))
+        return body.sleep(length)
+    return cast(Coroutine[Any, Any, None], current("sleep").record("sleep", Sleep(length), id))
 
 
 def approve(
@@ -97,17 +63,16 @@ def approve(
     notify: Mapping[str, Any] | None = None,
     id: str | None = None,
     **within: Unpack[Duration],
-) -> Asking:
-    """Ask a person.
+) -> Coroutine[Any, Any, Answer[Any]]:
+    """Ask a person. The answer has `action`, `fields` and `by`.
 
     fields       a type, or a JSON Schema: the form for the person
     actions      ids of the buttons; without them `approve` and `reject`
     days, hours, minutes, seconds  the time to answer, or `expires_in`, in seconds, as remind_before
     others       as the params of the block `approval`
 
-    In a durable function it is awaited, and returns an Answer with `action`, `fields` and `by`; it raises TimeoutError
-    when no answer came in time. In a workflow function it waits for all calls before it, and all calls after it
-    wait for the answer; the value has the fields, `action`, `answered_by` and `answered_at`.
+    In a durable function it raises TimeoutError when no answer came in time; in a workflow function the block fails
+    then, or does what `on_expire` names.
     """
     limit_s = seconds_of(within)
     given = {
@@ -123,24 +88,24 @@ def approve(
     }
     given = {key: value for key, value in given.items() if value is not None}
     if (body := present_body()) is not None:
-        return cast("Asking", body.approve({"title": title, **given}, fields))
-    trace = current("approve")
-    node = trace.add("approve", Approval(title, **given), id=id, barrier=True)
-    return cast("Asking", Traced(node, node.scope))
+        return body.approve({"title": title, **given}, fields)
+    asked = current("approve").record("approve", Approval(title, **given), id, of=Answered)
+    return cast(Coroutine[Any, Any, Answer[Any]], asked)
 
 
-def continue_as_new(input: Any = None, *, id: str | None = None) -> Continuing:
-    """End the run here; a new run of this workflow continues it with this input. In a durable function it is awaited
-    and never returns: `await order.continue_as_new("7")` takes the arguments of the function. In a workflow function it
-    waits for all calls before it. Inside `with weft.when(...)` this happens only in that case, and all later calls wait
-    until it is known."""
+def continue_as_new(input: Any = None, *, id: str | None = None) -> Coroutine[Any, Any, NoReturn]:
+    """End the run here; a new run of this workflow continues it with this input. It never returns:
+    `await order.continue_as_new("7")` in a durable function takes the arguments of the function. In a workflow function
+    no call can follow it, but for those of other branches."""
     if (body := present_body()) is not None:
-        return cast("Continuing", body.continue_as_new(input))
+        return body.continue_as_new(input)
     trace = current("continue_as_new")
-    block = ContinueAsNew(UNSET if input is None else input)
-    trace.add("continue", block, id=id, barrier=True).ends = True
-    trace.scope.ends_here()
-    return cast("Continuing", None)
+    return cast(Coroutine[Any, Any, NoReturn], Call(trace, "weft.continue_as_new", _continue(trace, input, id)))
+
+
+async def _continue(trace: Trace, input: Any, id: str | None) -> None:
+    trace.add("continue", ContinueAsNew(UNSET if input is None else input), id=id)
+    trace.scope.exits = []
 
 
 def _form(fields: Any) -> Any:
@@ -149,4 +114,4 @@ def _form(fields: Any) -> Any:
     try:
         return schema_of(fields)
     except TypeUnknown as error:
-        raise TraceError(f"weft.approve: {error}.") from None
+        raise DefinitionError(f"weft.approve: {error}.") from None

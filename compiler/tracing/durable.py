@@ -17,7 +17,7 @@ from datetime import timedelta
 from functools import cached_property
 from typing import Any, Concatenate, Final, NoReturn, ParamSpec, TypeVar, overload
 
-from compiler.builder.errors import TraceError
+from compiler.builder.errors import DefinitionError
 from compiler.builder.step import Block, Options
 from compiler.tracing.asks import Query, Update
 from compiler.tracing.calls import continue_as_new
@@ -42,7 +42,7 @@ UNDO: Final = "undo"  # what the function does when its run is cancelled
 TYPE: Final = "durable"
 
 
-class DurableFunction(FunctionWorkflow[P, Coroutine[Any, Any, R]]):
+class DurableFunction(FunctionWorkflow[P, R]):
     """A durable function. `name`: of its workflow; `called`: that of its function in documents; `aliases`: those that
     this was before. Called in another durable function, or in a workflow function, it is a child run."""
 
@@ -60,17 +60,17 @@ class DurableFunction(FunctionWorkflow[P, Coroutine[Any, Any, R]]):
         self.queries: dict[str, Query[..., Any]] = {}
         self.updates: dict[str, Update[Any, Any]] = {}
         self.called = f"{module_of(function)}.{function.__name__}"
-        if not inspect.iscoroutinefunction(function):
-            raise TraceError(f"{function.__name__} is not an `async def`, as a durable function is.", self.defined)
         if function.__closure__:
             message = f"{function.__name__} uses {function.__code__.co_freevars[0]!r} of a function around it"
-            raise TraceError(f"{message}: write it at the top of the module.", self.defined)
+            raise DefinitionError(f"{message}: write it at the top of the module.", self.defined)
         if self.signature.context:
-            raise TraceError("a durable function has no parameter ctx: use weft.context() in a step.", self.defined)
+            raise DefinitionError(
+                "a durable function has no parameter ctx: use weft.context() in a step.", self.defined
+            )
 
     def query(self, function: Callable[Concatenate[S, Q], T], /) -> Query[Q, T]:
         """`@order.query` makes a function of the published state a query: `engine.query(order.eta, run)`. Its further
-        parameters are those of the query. Raises TraceError."""
+        parameters are those of the query. Raises DefinitionError."""
         query: Query[Q, T] = Query(function, self.called)
         self.queries[self._named(function)] = query
         return query
@@ -83,7 +83,7 @@ class DurableFunction(FunctionWorkflow[P, Coroutine[Any, Any, R]]):
 
     def update(self, function: Callable[..., Any], /) -> Any:
         """`@order.update` declares an update by the type of its value and that of its answer; the function is not
-        called. Raises TraceError."""
+        called. Raises DefinitionError."""
         update: Update[Any, Any] = Update(function, self.called)
         self.updates[self._named(function)] = update
         return update
@@ -96,7 +96,7 @@ class DurableFunction(FunctionWorkflow[P, Coroutine[Any, Any, R]]):
     def _named(self, function: Callable[..., Any]) -> str:
         name = function.__name__
         if hasattr(self, name):
-            raise TraceError(f"{self.called} has {name!r} already: give the function another name.", self.defined)
+            raise DefinitionError(f"{self.called} has {name!r} already: give the function another name.", self.defined)
         return name
 
     def __getattr__(self, name: str) -> Any:
@@ -173,13 +173,13 @@ def durable(
 
     When its run is cancelled, or the timeout is over, `weft.Cancelled` is raised where it waits.
 
-    Raises TraceError: a parameter has no JSON form, or the function is not an `async def` of a module.
+    Raises DefinitionError: a parameter has no JSON form, or the function is not an `async def` of a module.
     """
 
     def made(function: Callable[..., Any]) -> DurableFunction[Any, Any]:
         called = name or function.__name__.replace("_", "-")
         if len(called) > NAME_LENGTH_MAX:
-            raise TraceError(f"a durable function cannot have the name {called[:80]!r}.")
+            raise DefinitionError(f"a durable function cannot have the name {called[:80]!r}.")
         times = {"timeout_s": timeout, "cleanup_timeout_s": undo}
         given = {setting: pause_of(time, {}) for setting, time in times.items() if time is not None}
         return DurableFunction(function, called, {**(settings or {}), **given}, state, aliases)
@@ -189,7 +189,7 @@ def durable(
 
 def durables_of(values: Iterable[Any]) -> dict[str, DurableFunction[Any, Any]]:
     """Return the durable functions among these, and those that workflows among these call, also in others, by the names
-    of documents. Raises ValueError, TraceError."""
+    of documents. Raises ValueError, DefinitionError."""
     workflows = [value for value in values if is_composed(value)]
     found: dict[str, DurableFunction[Any, Any]] = {}
     for one in (*workflows, *called_by(workflows).values()):

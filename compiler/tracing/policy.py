@@ -8,7 +8,7 @@ from typing import Any, Final, Literal, TypedDict
 import msgspec
 from msgspec import Struct
 
-from compiler.builder.errors import TraceError
+from compiler.builder.errors import DefinitionError
 from compiler.document import PolicyDoc
 
 DAY_S: Final = 86_400
@@ -57,7 +57,7 @@ class Policy(TypedDict, total=False):
 
 
 def policy_of(options: Policy) -> dict[str, Any]:
-    """Return the `policy` of a block. Raises TypeError, TraceError."""
+    """Return the `policy` of a block. Raises TypeError, DefinitionError."""
     if wrong := [name for name in options if name not in Policy.__annotations__]:
         raise TypeError(f"a step has no option {wrong[0]!r}, but {', '.join(Policy.__annotations__)}")
     retries, timeout, cache = options.get("retries"), options.get("timeout"), options.get("cache")
@@ -77,14 +77,14 @@ def policy_of(options: Policy) -> dict[str, Any]:
     try:
         msgspec.convert(policy, PolicyDoc)
     except msgspec.ValidationError as error:
-        raise TraceError(f"{', '.join(Policy.__annotations__)}: {error}.") from None
+        raise DefinitionError(f"{', '.join(Policy.__annotations__)}: {error}.") from None
     return policy
 
 
 def checked(what: str, errors: Any) -> Errors:
-    """Raises TraceError: they are not a tuple of exceptions."""
+    """Raises DefinitionError: they are not a tuple of exceptions."""
     found = (errors,) if isinstance(errors, type) else tuple(errors) if isinstance(errors, list | tuple) else (errors,)
     for one in found:
         if not (isinstance(one, type) and issubclass(one, Exception)):
-            raise TraceError(f"{what} takes classes of exceptions, such as {what}=(ValueError,), not {one!r}.")
+            raise DefinitionError(f"{what} takes classes of exceptions, such as {what}=(ValueError,), not {one!r}.")
     return found

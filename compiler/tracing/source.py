@@ -11,25 +11,29 @@ from collections.abc import Callable, Iterator
 from types import CodeType, FunctionType, ModuleType
 from typing import Any, Final
 
-from compiler.builder.errors import TraceError, is_of_user
+from compiler.builder.errors import DefinitionError, is_of_user
+from compiler.tracing.values import DURABLE
 
 _Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
-_CALLS: Final = tuple(f"compiler.tracing.{name}" for name in ("calls", "ways", "workflow"))  # of weft.each, weft.when …
+_CALLS: Final = tuple(
+    f"compiler.tracing.{name}" for name in ("blocks", "calls", "ways", "workflow")
+)  # of weft.each, weft.when …
 _IS: Final = (
     "`is` looks at the placeholder, not at the value of a run. Write weft.when(value == None, ...), with != for "
-    "`is not`, or decide inside a step."
+    f"`is not`, decide inside a step, {DURABLE}."
 )
 _MATCH: Final = (
-    "`match` looks at the placeholder, not at the value of a run. Write weft.when(...), or match inside a step."
+    "`match` looks at the placeholder, not at the value of a run. Write weft.when(...), match inside a step, "
+    f"{DURABLE}."
 )
-_ISINSTANCE: Final = "isinstance looks at the placeholder, not at the value of a run: ask inside a step."
+_ISINSTANCE: Final = f"isinstance looks at the placeholder, not at the value of a run: ask inside a step, {DURABLE}."
 _TRY: Final = (
     "`{0}` around a call catches nothing: the step runs later, when a run executes the workflow. Write "
-    "weft.attempt(do, failed), or catch inside the step."
+    f"weft.attempt(do, failed), catch inside the step, {DURABLE}."
 )
 _FINALLY: Final = (
     "calls in `finally` are no cleanup: they are not made if a step before them fails. Write "
-    "weft.attempt(do, finally_=...)."
+    f"weft.attempt(do, finally_=...), {DURABLE}."
 )
 
 
@@ -49,13 +53,13 @@ class Sources:
         return found[0] if len(found) == 1 else None
 
     def refuse_try(self) -> None:
-        """A call is recorded: no function on the way to it may be inside `try`. Raises TraceError."""
+        """A call is recorded: no function on the way to it may be inside `try`. Raises DefinitionError."""
         frame = inspect.currentframe()
         while frame is not None and not (frame.f_code.co_name == "_trace" and not is_of_user(frame.f_code)):
             if is_of_user(frame.f_code):
                 for first, last, message in self._protections(frame.f_code):
                     if first <= frame.f_lineno <= last:
-                        raise TraceError(message, (frame.f_code.co_filename, frame.f_lineno))
+                        raise DefinitionError(message, (frame.f_code.co_filename, frame.f_lineno))
             frame = frame.f_back
 
     def _protections(self, code: CodeType) -> list[tuple[int, int, str]]:
@@ -67,7 +71,7 @@ class Sources:
 
 
 def refuse_silent(function: Callable[..., Any], sources: Sources) -> None:
-    """Check the function, and those that it calls with traced values, for `is` and `match`. Raises TraceError."""
+    """Check the function, and those that it calls with traced values, for `is` and `match`. Raises DefinitionError."""
     node = sources.function(inspect.unwrap(function).__code__)
     if node is not None:
         _Reading(sources, function, node, frozenset(_parameters(node)), None, set()).check()
@@ -116,13 +120,13 @@ class _Reading:
         for one in self._own:
             if isinstance(one, ast.Compare) and any(isinstance(op, ast.Is | ast.IsNot) for op in one.ops):
                 if any(self._is_traced(side) for side in (one.left, *one.comparators)):
-                    raise TraceError(_IS, (self._code.co_filename, one.lineno))
+                    raise DefinitionError(_IS, (self._code.co_filename, one.lineno))
             elif isinstance(one, ast.Match) and self._is_traced(one.subject):
-                raise TraceError(_MATCH, (self._code.co_filename, one.lineno))
+                raise DefinitionError(_MATCH, (self._code.co_filename, one.lineno))
             elif isinstance(one, ast.Call):
                 asks = isinstance(one.func, ast.Name) and one.func.id == "isinstance"
                 if asks and one.args and self._is_traced(one.args[0]):
-                    raise TraceError(_ISINSTANCE, (self._code.co_filename, one.lineno))
+                    raise DefinitionError(_ISINSTANCE, (self._code.co_filename, one.lineno))
                 self._check_called(one)
 
     def _check_called(self, call: ast.Call) -> None:

@@ -1,11 +1,11 @@
-"""`@weft.step`: a typed function that workflow functions call. Traced, a call is a block of type `python`; awaited in a
-durable function, a step of its run; elsewhere it calls the function, as in a unit test."""
+"""`@weft.step`: a typed function that workflow functions and durable ones await. In a workflow function a call is a
+block of type `python`, in a durable one a step of its run; elsewhere it calls the function, as in a unit test."""
 
 from __future__ import annotations
 
 import inspect
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from functools import update_wrapper
 from pathlib import PurePath
 from typing import Any, Final, Generic, ParamSpec, Protocol, TypeVar, Unpack, cast, overload
@@ -13,13 +13,13 @@ from typing import Any, Final, Generic, ParamSpec, Protocol, TypeVar, Unpack, ca
 import msgspec
 from msgspec.structs import replace
 
-from compiler.builder.errors import TraceError
+from compiler.builder.errors import DefinitionError
 from compiler.builder.step import Block, Options
 from compiler.plan import Effect
 from compiler.signature import Signature, SignatureUnusable, TypeUnknown, Unfit, read, schema_of, signature_of, write
 from compiler.tracing.body import present_body
 from compiler.tracing.policy import Errors, Policy, Retry, checked, policy_of
-from compiler.tracing.trace import Trace, active
+from compiler.tracing.trace import Call, Trace, active
 from compiler.tracing.values import Condition, Traced, kind_of, reference
 
 P = ParamSpec("P")
@@ -38,14 +38,14 @@ class _WithContext(Protocol[P, R_co]):
 class Step(Generic[P, R]):
     """A function that blocks of type `python` call by `name`. `policy`: of these blocks; `retry`: the part of it that
     documents do not have. `raises`: the exceptions that a durable function gets as themselves. `function`: with its
-    parameter `ctx`; `plain`: its signature without that. `approve`: who decides about a call by an agent. A call has
-    the type of the function's call: `await` that of an async step."""
+    parameter `ctx`; `plain`: its signature without that. `approve`: who decides about a call by an agent. A call is
+    awaited, whether the function is async or not."""
 
     __name__: str
 
     def __init__(
         self,
-        function: Callable[..., R],
+        function: Callable[..., Any],
         name: str,
         effect: Effect,
         policy: Mapping[str, Any],
@@ -56,7 +56,9 @@ class Step(Generic[P, R]):
         update_wrapper(self, function)
         if effect == "write" and "cache" in policy:
             message = f"{function.__name__} may change something, which its cache would prevent"
-            raise TraceError(f"{message}: set effect='read' or effect='none', or remove cache.", _defined(function))
+            raise DefinitionError(
+                f"{message}: set effect='read' or effect='none', or remove cache.", _defined(function)
+            )
         self.retry = retry
         self.raises = raises
         self.function = function
@@ -65,7 +67,6 @@ class Step(Generic[P, R]):
         self.policy = dict(policy)
         self.approve = approve
         self.id: str | None = None
-        self.after: tuple[Any, ...] = ()
         plain = inspect.signature(function)
         self.plain = plain.replace(parameters=[one for name, one in plain.parameters.items() if name != "ctx"])
         try:
@@ -74,31 +75,34 @@ class Step(Generic[P, R]):
             self.result_schema = {} if returns in (None, Any) else schema_of(returns)
         except (SignatureUnusable, TypeUnknown) as error:
             hint = "Use dataclasses, msgspec Structs, TypedDicts, models of pydantic or plain types."
-            raise TraceError(f"{error}. {hint}", _defined(function)) from None
+            raise DefinitionError(f"{error}. {hint}", _defined(function)) from None
 
-    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
-        trace = active()
-        if trace is not None:
-            return cast(R, self._record(trace, args, kwargs))
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Coroutine[Any, Any, R]:
+        if (trace := active()) is not None:
+            return cast(Coroutine[Any, Any, R], self._record(trace, args, kwargs))
         if (body := present_body()) is not None:
-            return cast(R, body.step(self, args, kwargs))
-        return self.function(*args, **kwargs)
+            return body.step(self, args, kwargs)
+        return self._alone(args, kwargs)
 
-    def with_options(self, *, id: str | None = None, after: Any = (), **policy: Unpack[Policy]) -> Step[P, R]:
-        """Return the same step with options for one call: `charge.with_options(id="deposit", after=[packed])(order)`.
+    async def _alone(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> R:
+        result = self.function(*args, **kwargs)
+        return cast(R, await result if inspect.isawaitable(result) else result)
+
+    def with_options(self, *, id: str | None = None, **policy: Unpack[Policy]) -> Step[P, R]:
+        """Return the same step with options for one call: `await charge.with_options(id="deposit", retries=2)(order)`.
 
         id      of the block; without it, that of the function, with a number from the second call on
-        after   results of earlier calls that the call waits for without using them
         others  as in `step`
         """
         given, retry = policy_of(policy), policy.get("retries")
         if isinstance(retry, Retry) and (retry.only or retry.never):
-            raise TraceError("only= and never= count for all calls of a step: write them in @weft.step(retries=…).")
+            raise DefinitionError(
+                "only= and never= count for all calls of a step: write them in @weft.step(retries=…)."
+            )
         made: Step[P, R] = Step(
             self.function, self.name, self.effect, {**self.policy, **given}, self.approve, self.retry, self.raises
         )
         made.id = id
-        made.after = tuple(after) if isinstance(after, list | tuple) else (after,)
         return made
 
     def with_defaults(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
@@ -110,7 +114,7 @@ class Step(Generic[P, R]):
     def as_tool(self) -> dict[str, Any]:
         return {"name": self.function.__name__, "function": self.name}
 
-    def _record(self, trace: Trace, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Traced:
+    def _record(self, trace: Trace, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         trace.use(self)
         arguments = self._bind(args, kwargs)
         options: Options = {"params": {"function": self.name} | ({"arguments": arguments} if arguments else {})}
@@ -118,38 +122,51 @@ class Step(Generic[P, R]):
             options["policy"] = self.policy
         if self.result_schema:
             options["output"] = self.result_schema
-        block = Block("python", **options)
-        node = trace.add(self.function.__name__, block, id=self.id, after=self.after)
-        return Traced(node, node.scope, (), self.result_schema)
+        name = self.function.__name__
+        return trace.record(name, Block("python", **options), self.id, called=name, schema=self.result_schema)
 
     def _bind(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the arguments by name; those without traced values are checked now. Raises TraceError."""
+        """Return the arguments by name; those without traced values are checked now. Raises DefinitionError."""
         shown = self.function.__name__
         try:
             bound = self.plain.bind(*args, **kwargs)
         except TypeError as error:
-            raise TraceError(f"{shown}: {error}. It is {shown}{self.plain}.") from None
+            raise DefinitionError(f"{shown}: {error}. It is {shown}{self.plain}.") from None
         for one in self.signature.parameters:
             if one.name in bound.arguments and not _is_traced(bound.arguments[one.name]):
                 try:
                     read(one.type, write(bound.arguments[one.name]))
                 except Unfit as error:
                     at = f" (at {error.pointer})" if error.pointer else ""
-                    raise TraceError(f"{shown}: argument {one.name}: {error.message}{at}.") from None
+                    raise DefinitionError(f"{shown}: argument {one.name}: {error.message}{at}.") from None
             elif isinstance(value := bound.arguments.get(one.name), Traced):
                 found, wanted = kind_of(value._schema), kind_of(one.schema)
                 if found and wanted and found != wanted:
                     message = f"{reference(value)} is of type {found}, not {wanted}"
-                    raise TraceError(f"{shown}: argument {one.name}: {message}. It is {shown}{self.plain}.")
+                    raise DefinitionError(f"{shown}: argument {one.name}: {message}. It is {shown}{self.plain}.")
         return dict(bound.arguments)
 
 
 class _Decorator(Protocol):
     @overload
+    def __call__(self, function: _WithContext[P, Coroutine[Any, Any, R]], /) -> Step[P, R]: ...
+
+    @overload
+    def __call__(self, function: Callable[P, Coroutine[Any, Any, R]], /) -> Step[P, R]: ...
+
+    @overload
     def __call__(self, function: _WithContext[P, R], /) -> Step[P, R]: ...
 
     @overload
     def __call__(self, function: Callable[P, R], /) -> Step[P, R]: ...
+
+
+@overload
+def step(function: _WithContext[P, Coroutine[Any, Any, R]], /) -> Step[P, R]: ...
+
+
+@overload
+def step(function: Callable[P, Coroutine[Any, Any, R]], /) -> Step[P, R]: ...
 
 
 @overload
@@ -195,15 +212,15 @@ def step(
     on_lost   what follows when a call was under way as its process ended: `retry`, `ask` a person, or `fail`. Without
               it, a `write` is asked about, because it may be done already, and others are repeated
 
-    Raises TraceError: a parameter or the result has no JSON form, or an option cannot be meant.
+    Raises DefinitionError: a parameter or the result has no JSON form, or an option cannot be meant.
     """
 
     def made(function: Callable[..., Any]) -> Step[Any, Any]:
         called = name or f"{module_of(function)}.{function.__name__}"
         if len(called) > NAME_LENGTH_MAX or "<" in called:
-            raise TraceError(f"a step cannot have the name {called[:80]!r}.", _defined(function))
+            raise DefinitionError(f"a step cannot have the name {called[:80]!r}.", _defined(function))
         if effect not in ("none", "read", "write"):
-            raise TraceError(f"effect is none, read or write, not {effect!r}.", _defined(function))
+            raise DefinitionError(f"effect is none, read or write, not {effect!r}.", _defined(function))
         fields = ({"on_lost": "retry"} if effect != "write" else {}) | policy_of(policy)
         retries = policy.get("retries")
         retry = retries if isinstance(retries, Retry) else None
@@ -233,7 +250,7 @@ def _is_traced(value: Any) -> bool:
     stack = [value]
     while stack:
         one = stack.pop()
-        if isinstance(one, Traced | Condition) or (isinstance(one, str) and "<" in one):
+        if isinstance(one, Traced | Condition | Call) or (isinstance(one, str) and "<" in one):
             return True
         if isinstance(one, dict):
             stack.extend(one.values())

@@ -4,43 +4,95 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterable, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
+from functools import wraps
 from types import TracebackType
-from typing import Any, Final
+from typing import Any, Final, NoReturn, ParamSpec
 
 import msgspec
 
 from compiler.bind import RESERVED
-from compiler.builder.blocks import Start
-from compiler.builder.errors import TraceError, raised, user_place
-from compiler.builder.step import Block
+from compiler.builder.blocks import Set, Start
+from compiler.builder.errors import DefinitionError, is_of_user, raised, user_place
+from compiler.builder.step import Block, edge
 from compiler.document import BLOCKS_MAX
 from compiler.references import find, normalize, parse
 from compiler.signature import Unfit, write
-from compiler.tracing.graph import Item, Junction, Node, Scope, edges_of, nodes_of
+from compiler.tracing.graph import Edges, Node, Scope
 from compiler.tracing.source import Sources
-from compiler.tracing.values import Condition, Traced, reference, written
+from compiler.tracing.values import DURABLE, Condition, Traced, reference, written
 from compiler.wiring import OUT
 
+P = ParamSpec("P")
+
 START: Final = "start"
-_AWAITS: Final = "a workflow function awaits only steps and what weft offers. Await other things inside a step."
+_AWAITS: Final = (
+    "a workflow function awaits only steps and what weft offers, and weft.gather for calls side by side. Await other "
+    f"things inside a step, {DURABLE}."
+)
 _BODY = ("item", "index", "items", "iteration")  # what a container has inside
 _ALWAYS_READ = ("input", "loop", "parallel")  # names of references that need no block
 _current: ContextVar[Trace | None] = ContextVar("weft_trace", default=None)
 
 
 def current(called: str) -> Trace:
-    """Raises TraceError: no workflow function is being traced."""
+    """Raises DefinitionError: no workflow function is being traced."""
     trace = _current.get()
     if trace is None:
-        raise TraceError(f"weft.{called} is part of a workflow: call it in a function with @weft.workflow.")
+        raise DefinitionError(f"weft.{called} is part of a workflow: call it in a function with @weft.workflow.")
     return trace
 
 
 def active() -> Trace | None:
     return _current.get()
+
+
+def refuse_drawn(called: str) -> None:
+    """Raises DefinitionError: a workflow function is being traced, and no block does what this does."""
+    if active() is not None:
+        raise DefinitionError(f"weft.{called} cannot be drawn. Decide inside a step, {DURABLE}.")
+
+
+class Call:
+    """A call in a workflow function: awaited, it records what it stands for, and gives the placeholder of its value."""
+
+    __slots__ = ("_coroutine", "_trace", "defined", "name")
+
+    def __init__(self, trace: Trace, name: str, coroutine: Coroutine[Any, Any, Any]) -> None:
+        self.name = name
+        self._trace = trace
+        self._coroutine = coroutine
+        self.defined = user_place()
+        trace.calls[id(self)] = self
+
+    def __await__(self) -> Generator[Any, Any, Any]:
+        self._trace.calls.pop(id(self), None)
+        return (yield from self._coroutine.__await__())
+
+    @property
+    def _asyncio_future_blocking(self) -> NoReturn:
+        """Refuse `asyncio.gather` and others before they make a task of it: this is the first that they ask for."""
+        raise DefinitionError(_AWAITS)
+
+    def refuse(self) -> NoReturn:
+        """It was used or left without `await`."""
+        hint = f"Write `await {self.name}(…)`, or await it with others in weft.gather."
+        raise DefinitionError(f"{self.name} is called without `await`. {hint}", self.defined)
+
+    def close(self) -> None:
+        self._coroutine.close()
+
+
+def recorded(function: Callable[P, Coroutine[Any, Any, Any]]) -> Callable[P, Any]:
+    """Make calls of a function `weft.NAME` those of workflow functions."""
+
+    @wraps(function)
+    def call(*args: P.args, **kwargs: P.kwargs) -> Any:
+        return Call(current(function.__name__), f"weft.{function.__name__}", function(*args, **kwargs))
+
+    return call
 
 
 class Trace:
@@ -49,10 +101,12 @@ class Trace:
     def __init__(self) -> None:
         self.root = Scope((START, OUT))
         self.scope = self.root
+        self.calls: dict[int, Call] = {}  # those that are not awaited yet
         self.steps: dict[str, Any] = {}  # each Step by name
         self.workflows: dict[str, Any] = {}  # each FunctionWorkflow by name, None if only the name is known
         self.sources = Sources()
-        self.start = Node(self.root, START, Start())  # in no list: its edges are the entry of the root
+        self.start = Node(self.root, START, Start())
+        self._edges = Edges()
         self._nodes = {normalize(START): self.start}
         self._refs: dict[tuple[str, ...], tuple[str, int]] = {}
         self._numbers: dict[str, int] = {}
@@ -60,21 +114,28 @@ class Trace:
 
     @contextmanager
     def recording(self) -> Generator[None]:
-        """At the end, raises the first TraceError, also if the workflow function caught it."""
-        errors: list[TraceError] = []
+        """At the end, raises the first DefinitionError, also if the workflow function caught it, and refuses a call
+        that was not awaited."""
+        errors: list[DefinitionError] = []
         tokens = _current.set(self), raised.set(errors), written.set(self._written)
         try:
             yield
         except Exception as error:
             if errors and errors[0] is not error:
                 raise errors[0] from error
+            for call in () if errors else self.calls.values():
+                call.refuse()
             raise
         finally:
             _current.reset(tokens[0])
             raised.reset(tokens[1])
             written.reset(tokens[2])
+            for call in self.calls.values():
+                call.close()
         if errors:
             raise errors[0]
+        for call in self.calls.values():
+            call.refuse()
 
     @contextmanager
     def inside(self, scope: Scope) -> Generator[Scope]:
@@ -85,43 +146,60 @@ class Trace:
             self.scope = before
 
     def use(self, step: Any) -> None:
-        """Note a Step that the workflow calls. Raises TraceError: another function has its name."""
+        """Note a Step that the workflow calls. Raises DefinitionError: another function has its name."""
         if self.steps.setdefault(step.name, step).function is not step.function:
-            raise TraceError(f"two functions have the name {step.name!r}: give one of them another name=.")
+            raise DefinitionError(f"two functions have the name {step.name!r}: give one of them another name=.")
 
     def add(
-        self,
-        name: str,
-        block: Block,
-        *,
-        id: str | None = None,
-        after: Iterable[Any] = (),
-        items: Sequence[Item] = (),
-        reads: Iterable[Any] = (),
-        is_plain: bool = False,
-        barrier: bool = False,
+        self, name: str, block: Block, *, id: str | None = None, reads: Iterable[Traced] = (), is_plain: bool = False
     ) -> Node:
-        """Add a block to the current scope. Its params may hold traced values, unless it `is_plain`, with references as
-        text, of which `reads` are those that it waits for. `after`: traced values that it waits for, `items`: the same
-        of the scope itself; `barrier`: it waits for all before it, and all after it wait for it. Raises TraceError."""
+        """Add a block to the current scope, after what is there. Its params may hold traced values, unless it
+        `is_plain`, with references as text, of which `reads` are those to check. Raises DefinitionError."""
         self.sources.refuse_try()
+        if not self.scope.exits:
+            raise DefinitionError("no call can follow weft.continue_as_new: the run ends there.")
         node = Node(self.scope, self._free_id(name, id), block)
         if not is_plain:
             block.params = self.plain(block.params, node)
-        for value in (*after, *reads):
-            if not isinstance(value, Traced):
-                raise TraceError(f"`after` takes what earlier calls returned, not {value!r}.")
+        for value in reads:
             self._reads(node, value)
-        node.wait_for(items)
-        self._place(node, barrier)
+        self._edges.lead_to(node)
+        self.scope.nodes.append(node)
         self._nodes[normalize(node.id)] = node
         if len(self._nodes) > BLOCKS_MAX:
             hint = "Repeat work with weft.each, which is one block for any number of items."
-            raise TraceError(f"the workflow has more than {BLOCKS_MAX:,} blocks. {hint}")
+            raise DefinitionError(f"the workflow has more than {BLOCKS_MAX:,} blocks. {hint}")
         return node
 
-    def join(self, junction: Junction) -> None:
-        self._place(junction, False)
+    def record(
+        self,
+        name: str,
+        block: Block,
+        id: str | None = None,
+        *,
+        called: str | None = None,
+        path: tuple[str, ...] = (),
+        schema: Mapping[str, Any] | None = None,
+        of: type[Traced] = Traced,
+    ) -> Any:
+        """Return the call that adds this block. Its value is a part of the output, at `path`."""
+
+        async def add() -> Traced:
+            node = self.add(name, block, id=id)
+            return of(node, node.scope, path, schema)
+
+        return Call(self, called or f"weft.{name}", add())
+
+    async def side_by_side(self, calls: Iterable[Awaitable[Any]]) -> list[Any]:
+        """Await calls that begin at the same place; what comes next follows all of them."""
+        scope, begin = self.scope, self.scope.exits
+        values, ends = [], []
+        for call in calls:
+            scope.exits = begin
+            values.append(await call)
+            ends.append(scope.exits)
+        scope.follow([exits for exits in ends if exits is not begin] or [begin])
+        return values
 
     def plain(self, value: Any, node: Node) -> Any:
         """JSON values for the params of `node`, with traced values as references; `node` waits for them."""
@@ -130,56 +208,56 @@ class Trace:
             if isinstance(inner, Traced):
                 self._reads(node, inner)
                 return reference(inner)
+            if isinstance(inner, Call):
+                inner.refuse()
             if isinstance(inner, Condition):
-                raise TraceError(
+                raise DefinitionError(
                     "a comparison of traced values is a condition: use it in weft.when, or compare in a step."
                 )
             try:
                 return write(inner)
             except Unfit as error:
-                raise TraceError(f"the arguments hold {error.message}.") from None
+                raise DefinitionError(f"the arguments hold {error.message}.") from None
 
         try:
             made = msgspec.to_builtins(value, enc_hook=hook, str_keys=True)
         except (TypeError, ValueError, RecursionError) as error:
-            raise TraceError(f"the arguments cannot be written as JSON: {error}.") from None
+            raise DefinitionError(f"the arguments cannot be written as JSON: {error}.") from None
         self._texts(value, node)
         return made
 
     def document(self) -> dict[str, Any]:
-        nodes = self._left_out(nodes_of(self.root))
+        nodes = self._left_over()
         self._check_names(nodes)
-        return {"blocks": {node.id: node.document() for node in (self.start, *nodes)}, "edges": edges_of(self.root)}
+        blocks = {node.id: node.block.block(node.id, node.scope.container) for node in nodes}
+        return {"blocks": blocks, "edges": [edge(*one) for one in self._edges.all]}
 
-    def _place(self, item: Item, barrier: bool) -> None:
-        scope = item.scope
-        if isinstance(scope.barrier, Node) and scope.barrier.ends:
-            raise TraceError("no call can follow weft.continue_as_new: the run ends there.")
-        if barrier or scope.ordered:
-            item.wait_for(scope.last())
-        if scope.barrier is not None:
-            item.wait_for([scope.barrier])
-        scope.items.append(item)
-        if barrier or scope.ordered:
-            scope.barrier = item
+    def nodes_in(self, scope: Scope) -> list[Node]:
+        return [node for node in self._nodes.values() if scope.holds(node.scope)]
+
+    def end_with(self, value: Any, called: str) -> dict[str, Any]:
+        """Make `value` the output of the last block of the current scope. Returns its schema."""
+        if value is None and not self.scope.exits:
+            return {}
+        if value is None and not self.scope.exits:
+            return {}
+        schema = (value._schema if isinstance(value, Traced) else None) or {}
+        if isinstance(value, Traced) and not value._path and self.scope.exits == [(value._node.id, OUT)]:
+            value._node.needed = True
+        else:
+            self.add(called, Set(value))
+        return schema
 
     def _reads(self, node: Node, value: Traced) -> None:
-        """`node`, or the owner of the scope around it, waits for the block of `value`. Raises TraceError: it has no
-        value there."""
+        """Raises DefinitionError: the value does not exist there."""
         if not value._scope.holds(node.scope):
             hint = "Return it from the function and use what weft.when, weft.each or weft.attempt returns."
-            if _cleans(value._scope, node.scope) is not None:
+            if self._cleanup(value._scope, node.scope) is not None:
                 call = value._node.id
                 hint = f"A cleanup gets its calls as an argument: `lambda done: ...` reads done[{call!r}]."
-            raise TraceError(f"{reference(value)} exists only in a branch or body that ends before this. {hint}")
+            raise DefinitionError(f"{reference(value)} exists only in a branch or body that ends before this. {hint}")
         self._refs.setdefault((value._node.id, *(p for p in value._path if isinstance(p, str))), user_place())
-        source, waiting = value._node, node
-        if value._scope is not source.scope or source is self.start:
-            return  # an item of the body around, or the error of the block before, or the input
-        while waiting.scope is not source.scope:
-            assert waiting.scope.owner is not None
-            waiting = waiting.scope.owner
-        waiting.wait_for([source])
+        node.reads.append(value._node)
 
     def _texts(self, value: Any, node: Node) -> None:
         """References in texts: what f-strings of traced values leave."""
@@ -202,7 +280,7 @@ class Trace:
         if parsed is None or (source is None and first not in _ALWAYS_READ):
             return
         if source is None or f"<{text}>" not in self._written:
-            raise TraceError(
+            raise DefinitionError(
                 f"<{text[:80]}> in a text is read as a reference when a run executes the workflow. Write the traced "
                 'value in an f-string, f"use {value}"; a text that holds such words comes from a step.'
             )
@@ -210,10 +288,10 @@ class Trace:
         inner = source.body is not None and bool(path) and path[0] in _BODY and source.body.holds(node.scope)
         scope = source.body if inner and source.body is not None else source.scope
         if whole == f"<{text}>":
-            raise TraceError(
+            raise DefinitionError(
                 f"a text of one traced value alone would not be a text: pass {whole} itself, without f-string."
             )
-        if not scope.holds(node.scope) and (cleanup := _cleans(scope, node.scope)) is not None and "??" in text:
+        if not scope.holds(node.scope) and (cleanup := self._cleanup(scope, node.scope)) is not None and "??" in text:
             scope = cleanup
         self._reads(node, Traced(source, scope, path))
 
@@ -221,9 +299,9 @@ class Trace:
         """Return `fetch`, then `fetch-2`: stable as long as the calls of one name keep their order."""
         if wanted is not None:
             if not re.fullmatch(r"[A-Za-z0-9_-]{1,100}", wanted) or normalize(wanted) in RESERVED:
-                raise TraceError(f"{wanted!r} cannot be an id: use letters, digits, _ and -.")
+                raise DefinitionError(f"{wanted!r} cannot be an id: use letters, digits, _ and -.")
             if normalize(wanted) in self._nodes:
-                raise TraceError(f"two calls have the id {wanted!r}.")
+                raise DefinitionError(f"two calls have the id {wanted!r}.")
             return wanted
         name = re.sub(r"[^A-Za-z0-9_-]+", "_", name)[:100].strip("_") or "step"
         if normalize(name) in (*RESERVED, START):
@@ -236,13 +314,24 @@ class Trace:
         self._numbers[name] = number  # lower numbers stay taken
         return free
 
-    def _left_out(self, nodes: list[Node]) -> list[Node]:
+    def _left_over(self) -> list[Node]:
         """Return the nodes without those that only prepare a value which nothing reads."""
-        read = {id(one) for node in nodes for item in node.scope.items for one in item.after}
-        gone = [node for node in nodes if not node.needed and id(node) not in read]
-        for node in gone:
-            node.scope.items.remove(node)
-        return self._left_out([node for node in nodes if node not in gone]) if gone else nodes
+        nodes = list(self._nodes.values())
+        while True:
+            read = {id(one) for node in nodes for one in node.reads}
+            unread = next((node for node in nodes if not node.needed and id(node) not in read), None)
+            if unread is None:
+                return nodes
+            nodes.remove(unread)
+            self._edges.leave_out(unread)
+
+    def _cleanup(self, scope: Scope, reader: Scope) -> Scope | None:
+        """Return the innermost cleanup around `reader` of a container that holds `scope`."""
+        for node in reversed(self._nodes.values()):
+            cleanup, body = node.cleanup, node.body
+            if cleanup is not None and body is not None and cleanup.holds(reader) and body.holds(scope):
+                return cleanup
+        return None
 
     def _check_names(self, nodes: list[Node]) -> None:
         """`<fetch.title>` must not be read as the block `fetchtitle`: dots do not count in names."""
@@ -252,34 +341,40 @@ class Trace:
                 other = names.get(normalize(".".join(parts[:length])))
                 if other is not None:
                     shown = ".".join(parts[:length])
-                    raise TraceError(f"<{shown}> would read the block {other!r}: give that call another id.", place)
+                    raise DefinitionError(
+                        f"<{shown}> would read the block {other!r}: give that call another id.", place
+                    )
 
 
-def _cleans(scope: Scope, reader: Scope) -> Scope | None:
-    """Return the innermost cleanup between `reader` and the container of `scope`."""
-    at: Scope | None = reader
-    while at is not None:
-        owner = at.owner
-        if owner is not None and owner.cleanup is at and owner.body is not None and owner.body.holds(scope):
-            return at
-        at = at.parent
-    return None
-
-
-def finished(function: Callable[..., Any], returned: Any) -> Any:
-    """Return the result of the function. An async one is run, and may await only steps. Raises TraceError."""
-    if not inspect.iscoroutine(returned):
-        return returned
+def finished(function: Callable[..., Any], coroutine: Coroutine[Any, Any, Any]) -> Any:
+    """Run the function, which may await only steps, and return its result. Raises DefinitionError."""
     try:
-        returned.send(None)
+        coroutine.send(None)
     except StopIteration as end:
         return end.value
     except RuntimeError as error:
-        if str(error) != "no running event loop":
+        if "event loop" not in str(error):
             raise
-        raise TraceError(_AWAITS, _line_in(function, error.__traceback__)) from None
-    returned.close()
-    raise TraceError(_AWAITS)
+        raise DefinitionError(_AWAITS, _line_in(function, error.__traceback__)) from None
+    place = _suspended_at(coroutine)
+    coroutine.close()
+    raise DefinitionError(_AWAITS, place)
+
+
+async def settled(value: Any) -> Any:
+    """Return what a function of a user returned, a coroutine or a value."""
+    return await value if isinstance(value, Call) or inspect.iscoroutine(value) else value
+
+
+def _suspended_at(coroutine: Any) -> tuple[str, int] | None:
+    """Return the innermost line of a user at which it waits."""
+    place = None
+    while coroutine is not None:
+        frame = getattr(coroutine, "cr_frame", None)
+        if frame is not None and is_of_user(frame.f_code):
+            place = (frame.f_code.co_filename, frame.f_lineno)
+        coroutine = getattr(coroutine, "cr_await", None) or getattr(coroutine, "gi_yieldfrom", None)
+    return place
 
 
 def _line_in(function: Callable[..., Any], trace: TracebackType | None) -> tuple[str, int] | None:

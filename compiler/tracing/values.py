@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Mapping
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
-from compiler.builder.errors import TraceError
+from compiler.builder.errors import DefinitionError
 from compiler.diagnostics import suggest
 
 if TYPE_CHECKING:
@@ -24,21 +24,25 @@ _EXACT = 2**53
 # The references that texts got by f-strings, in the trace under way.
 written: ContextVar[set[str] | None] = ContextVar("weft_written", default=None)
 
+# The way out of all that cannot be drawn.
+DURABLE: Final = "or make the function @weft.durable: its Python runs as it is"
 _TRUTH = (
     "a traced value has no truth value: it is known only when a run executes the workflow. Instead of `if` and `while` "
-    "write weft.when(...), instead of `and`, `or`, `not` write &, | and ~ with parentheses, or decide inside a step."
+    "write weft.when(...), instead of `and`, `or`, `not` write &, | and ~ with parentheses, decide inside a step, "
+    f"{DURABLE}."
 )
-_ITERATE = "a traced value cannot be iterated: its length is not known yet. Write weft.each(items, function)."
-_HASH = (
-    "a traced value cannot be a key, in a set or gathered: it is not known yet. Calls run side by side already, unless "
-    "one uses the value of the other: leave asyncio.gather out."
+_ITERATE = (
+    f"a traced value cannot be iterated: its length is not known yet. Write weft.each(items, function), {DURABLE}."
 )
-_COMPUTE = "a traced value cannot be computed with: it is not known yet. Compute inside a step and use its result."
+_HASH = "a traced value cannot be a key or in a set: it is not known yet."
+_COMPUTE = (
+    f"a traced value cannot be computed with: it is not known yet. Compute inside a step and use its result, {DURABLE}."
+)
 
 
 def _refusing(message: str) -> Callable[..., Any]:
     def refused(*_: Any) -> Any:
-        raise TraceError(message)
+        raise DefinitionError(message)
 
     return refused
 
@@ -69,23 +73,25 @@ class Traced:
 
     def __getitem__(self, part: Any) -> Traced:
         if isinstance(part, bool) or not isinstance(part, str | int):
-            raise TraceError("a traced value is read by a field name or a position. For more, write a step.")
+            raise DefinitionError("a traced value is read by a field name or a position. For more, write a step.")
         if isinstance(part, int) and part < 0:
-            raise TraceError(f"position {part} counts from the end, which is not known yet. Take it inside a step.")
+            raise DefinitionError(
+                f"position {part} counts from the end, which is not known yet. Take it inside a step."
+            )
         if isinstance(part, str) and not _FIELD.fullmatch(part):
-            raise TraceError(f"no reference can name the field {part!r}. Pass the whole value to a step.")
+            raise DefinitionError(f"no reference can name the field {part!r}. Pass the whole value to a step.")
         if (kind := kind_of(self._schema)) in ("number", "boolean"):
-            raise TraceError(f"{reference(self)} is of type {kind}: it has no {part!r}.")
+            raise DefinitionError(f"{reference(self)} is of type {kind}: it has no {part!r}.")
         try:
             schema = field_of(self._schema, part)
         except KeyError:
             hint = suggest(str(part), (self._schema or {})["properties"])
-            raise TraceError(f"{reference(self)} has no field {part!r}.{' ' + hint if hint else ''}") from None
+            raise DefinitionError(f"{reference(self)} has no field {part!r}.{' ' + hint if hint else ''}") from None
         return type(self)(self._node, self._scope, (*self._path, part), schema)
 
     def __format__(self, spec: str) -> str:
         if spec:
-            raise TraceError(f"a traced value cannot be formatted with {spec!r}: format it inside a step.")
+            raise DefinitionError(f"a traced value cannot be formatted with {spec!r}: format it inside a step.")
         return str(self)
 
     def __str__(self) -> str:
@@ -96,11 +102,6 @@ class Traced:
 
     def __repr__(self) -> str:
         return f"<traced {reference(self)}>"
-
-    def __await__(self) -> Generator[Any, Any, Traced]:
-        """`await fetch(url)` of an async step is the same as `fetch(url)`."""
-        yield from ()
-        return self
 
     def __eq__(self, other: object) -> Condition:  # type: ignore[override]
         return Condition.compare(self, "==" if other is None else "===", other)
@@ -120,6 +121,7 @@ class Traced:
         return ~Condition.of(self)
 
     __hash__ = _refusing(_HASH)
+    __await__ = _refusing("a traced value is awaited already: only the call that gave it is. Leave `await` out.")
     __bool__ = _refusing(_TRUTH)
     __iter__ = _refusing(_ITERATE)
     __len__ = _refusing("a traced value has no length yet. Count inside a step and use its result.")
@@ -130,7 +132,18 @@ class Traced:
     __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = __pow__ = __rpow__ = _refusing(_COMPUTE)
 
     def __call__(self, *args: Any, **keywords: Any) -> Any:
-        raise TraceError(f"{reference(self)} is a value, not a function. Call its methods inside a step.")
+        raise DefinitionError(f"{reference(self)} is a value, not a function. Call its methods inside a step.")
+
+
+class Answered(Traced):
+    """The answer of a person, with the fields of `weft.Answer`: the block has those of the form beside its own."""
+
+    __slots__ = ()
+
+    def __getitem__(self, part: Any) -> Traced:
+        if part == "fields":
+            return Traced(self._node, self._scope)
+        return Traced.__getitem__(self, "answered_by" if part == "by" else part)
 
 
 class Perhaps(Traced):
@@ -150,23 +163,25 @@ class Condition:
 
     @classmethod
     def of(cls, value: Any) -> Condition:
-        """Raises TraceError: it is a plain value."""
+        """Raises DefinitionError: it is a plain value."""
         if isinstance(value, Condition):
             return value
         if isinstance(value, Traced):
             return cls(reference(value), (value,))
-        raise TraceError(f"{value!r} is known while the workflow is traced: use a plain `if` for it.")
+        raise DefinitionError(f"{value!r} is known while the workflow is traced: use a plain `if` for it.")
 
     @classmethod
     def compare(cls, left: Traced, operator: str, right: Any) -> Condition:
         if isinstance(right, Traced):
             return cls(f"{reference(left)} {operator} {reference(right)}", (left, right))
         if isinstance(right, int) and abs(right) > _EXACT:
-            raise TraceError(f"conditions keep whole numbers up to 2^53: compare {right} inside a step, or as text.")
+            raise DefinitionError(
+                f"conditions keep whole numbers up to 2^53: compare {right} inside a step, or as text."
+            )
         if right is None or isinstance(right, str | int | float):
             return cls(f"{reference(left)} {operator} {json.dumps(right, ensure_ascii=False)}", (left,))
         kind = type(right).__name__
-        raise TraceError(f"a traced value is compared with a text, a number, a truth value or None, not a {kind}.")
+        raise DefinitionError(f"a traced value is compared with a text, a number, a truth value or None, not a {kind}.")
 
     def __and__(self, other: Any) -> Condition:
         other = Condition.of(other)
@@ -180,7 +195,7 @@ class Condition:
         return Condition(f"!({self.text})", self.reads)
 
     def __bool__(self) -> bool:
-        raise TraceError(_TRUTH)
+        raise DefinitionError(_TRUTH)
 
 
 def reference(value: Traced) -> str:

@@ -1,21 +1,21 @@
 """Functions of a workflow that take other functions, and choose or repeat what those call: `each`, `when` and
-`attempt`. Each records blocks that the canvas has as well; all raise TraceError."""
+`attempt`. Each records blocks that the canvas has as well; all raise DefinitionError."""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Coroutine, Generator, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import Any, Literal, TypedDict, TypeVar, Unpack, cast, overload
+from typing import Any, Literal, TypedDict, TypeVar, Unpack, overload
 
 from msgspec import UNSET
 
 from compiler.builder.blocks import Branch, Case, Each, Loop, Set
-from compiler.builder.errors import TraceError
+from compiler.builder.errors import DefinitionError
 from compiler.document import SettingsDoc
-from compiler.tracing.graph import Junction, Node, Scope, nodes_of
-from compiler.tracing.trace import Trace, current, finished
+from compiler.tracing.graph import Node, Scope
+from compiler.tracing.trace import Call, Trace, current, recorded, settled
 from compiler.tracing.values import Condition, Perhaps, Traced, field_of, kind_of, reference
 from compiler.wiring import BODY, ERROR, FINALLY, OUT
 
@@ -60,45 +60,23 @@ def each(
     one_at_a_time: bool = ...,
     on_error: Literal["fail"] = ...,
     **more: Unpack[_EachOptions],
-) -> list[U]: ...
-
-
-@overload
-def each(
-    items: Iterable[T],
-    function: Callable[[T], U],
-    *,
-    one_at_a_time: bool = ...,
-    on_error: Literal["fail"] = ...,
-    **more: Unpack[_EachOptions],
-) -> list[U]: ...
+) -> Coroutine[Any, Any, list[U]]: ...
 
 
 @overload
 def each(
     items: Iterable[T], function: _AsyncOf[T, U], *, on_error: Literal["continue"], **more: Unpack[_EachOptions]
-) -> list[U | None]: ...
-
-
-@overload
-def each(
-    items: Iterable[T], function: Callable[[T], U], *, on_error: Literal["continue"], **more: Unpack[_EachOptions]
-) -> list[U | None]: ...
+) -> Coroutine[Any, Any, list[U | None]]: ...
 
 
 @overload
 def each(
     items: Iterable[T], function: _AsyncOf[T, U], *, on_error: Literal["collect"], **more: Unpack[_EachOptions]
-) -> list[U | dict[str, Any]]: ...
+) -> Coroutine[Any, Any, list[U | dict[str, Any]]]: ...
 
 
-@overload
-def each(
-    items: Iterable[T], function: Callable[[T], U], *, on_error: Literal["collect"], **more: Unpack[_EachOptions]
-) -> list[U | dict[str, Any]]: ...
-
-
-def each(
+@recorded
+async def each(
     items: Any,
     function: Callable[[Any], Any],
     *,
@@ -106,65 +84,63 @@ def each(
     concurrency: int | None = None,
     on_error: Literal["fail", "continue", "collect"] = "fail",
     id: str | None = None,
-) -> list[Any]:
-    """Call `function` for each item: side by side, or one at a time. The value is the list of its results, in the order
-    of the items.
+) -> Any:
+    """Call an async function for each item: side by side, or one at a time. The value is the list of its results, in
+    the order of the items.
 
-    function      a step, or a function that calls steps; it is traced once
+    function      a step, or a function that awaits steps; it is traced once
     concurrency   items in progress at the same time; 100 by default
     on_error      effect of a failed item: `fail` the run, `continue` with None in its place, or `collect`: with
                   `{"error": {...}}` in its place. Not with one_at_a_time
     """
     trace = current("each")
     if not isinstance(items, Traced):
-        raise TraceError(
+        raise DefinitionError(
             f"weft.each takes a traced value, not {items!r}: use a plain `for` over what is known already."
         )
     if (kind := kind_of(items._schema)) not in ("", "array"):
-        raise TraceError(f"weft.each takes a list: {reference(items)} is of type {kind}.")
+        raise DefinitionError(f"weft.each takes a list: {reference(items)} is of type {kind}.")
     name = _name_of(function, "each")
     block: Loop | Each
     if one_at_a_time:
         if on_error != "fail" or concurrency is not None:
-            raise TraceError("weft.each: concurrency and on_error are for items side by side, not one_at_a_time.")
+            raise DefinitionError("weft.each: concurrency and on_error are for items side by side, not one_at_a_time.")
         block = Loop(each=items, max=_EACH_MAX, results="value")
     else:
         at_most, then = UNSET if concurrency is None else concurrency, UNSET if on_error == "fail" else on_error
         block = Each(items=items, concurrency=at_most, on_branch_error=then, results="value")
     box = trace.add(name, block, id=id)
-    box.body = Scope((box.id, BODY), box.scope, box, box.id)
-    with trace.inside(box.body):
-        returned = finished(function, function(Traced(box, box.body, ("item",), field_of(items._schema, 0))))
-        one = _end_with(trace, returned, f"weft.each: {name}")
-    schema = {"type": "array", "items": one if on_error == "fail" else {}}
-    return cast(list[Any], Traced(box, box.scope, ("results",), schema))
+    one = await _body(trace, box, function, Traced(box, box.inside(BODY), ("item",), field_of(items._schema, 0)))
+    return Traced(box, box.scope, ("results",), {"type": "array", "items": one if on_error == "fail" else {}})
+
+
+async def drawn_together(trace: Trace, given: Sequence[Any], at_most: int) -> Any:
+    """`weft.gather` in a workflow function."""
+    if len(given) == 2 and isinstance(given[0], Traced):
+        return await each(given[0], given[1], concurrency=at_most)
+    if len(given) == 2 and not isinstance(given[0], Awaitable):
+        return await trace.side_by_side([settled(given[1](item)) for item in given[0]])
+    return tuple(await trace.side_by_side(given))
 
 
 @overload
-def attempt(do: _Async[T], failed: None = None, **more: Unpack[_AttemptOptions]) -> T: ...
+def attempt(do: _Async[T], failed: None = None, **more: Unpack[_AttemptOptions]) -> Coroutine[Any, Any, T]: ...
 
 
 @overload
-def attempt(do: Callable[[], T], failed: None = None, **more: Unpack[_AttemptOptions]) -> T: ...
-
-
-@overload
-def attempt(do: _Async[T], failed: _AsyncOf[Failed, U], **more: Unpack[_AttemptOptions]) -> T | U: ...
-
-
-@overload
-def attempt(do: _Async[T], failed: Callable[[Failed], U], **more: Unpack[_AttemptOptions]) -> T | U: ...
-
-
-@overload
-def attempt(do: Callable[[], T], failed: _AsyncOf[Failed, U], **more: Unpack[_AttemptOptions]) -> T | U: ...
-
-
-@overload
-def attempt(do: Callable[[], T], failed: Callable[[Failed], U], **more: Unpack[_AttemptOptions]) -> T | U: ...
-
-
 def attempt(
+    do: _Async[T], failed: _AsyncOf[Failed, U], **more: Unpack[_AttemptOptions]
+) -> Coroutine[Any, Any, T | U]: ...
+
+
+@overload
+def attempt(
+    do: _Async[T], failed: Callable[[Failed], U], **more: Unpack[_AttemptOptions]
+) -> Coroutine[Any, Any, T | U]: ...
+
+
+@recorded
+async def attempt(
     do: Callable[[], Any],
     failed: Callable[[Any], Any] | None = None,
     *,
@@ -183,33 +159,25 @@ def attempt(
     """
     trace = current("attempt")
     if failed is None and cancelled is None and finally_ is None:
-        raise TraceError("weft.attempt takes what to do after a failure or a cancel, or finally_.")
+        raise DefinitionError("weft.attempt takes what to do after a failure or a cancel, or finally_.")
     if cancelled is not None and finally_ is not None:
         # One attempt inside another: finally_ runs after the calls of `cancelled`, also if one of them fails.
-        do, cancelled = cast(Callable[[], Any], partial(attempt, do, cancelled=cancelled)), None
+        do, cancelled = partial(attempt, do, cancelled=cancelled), None
     box = trace.add("attempt", Each(count=1, results="value"), id=id)
-    box.body = Scope((box.id, BODY), box.scope, box, box.id)
-    with trace.inside(box.body):
-        schema = _end_with(trace, finished(do, do()), "weft.attempt")
+    schema = await _body(trace, box, do)
     if finally_ is not None:
-        _clean_up(trace, box, finally_, "finally_")
+        await _clean_up(trace, box, finally_, "finally_")
     if cancelled is not None:
-        for item in _clean_up(trace, box, cancelled, "cancelled").items:
-            if isinstance(item, Node):
-                policy = item.block.options.get("policy", {})
-                item.block.options["policy"] = {**policy, "skip_if": f'<{box.id}.outcome> !== "cancelled"'}
+        for node in (await _clean_up(trace, box, cancelled, "cancelled")).nodes:
+            policy = node.block.options.get("policy", {})
+            node.block.options["policy"] = {**policy, "skip_if": f'<{box.id}.outcome> !== "cancelled"'}
     done = Traced(box, box.scope, ("results", 0), schema)
     if failed is None:
         return done
-    junction = Junction(box.scope, box)
-    junction.done = [(box.id, OUT)]
-    way = Scope((box.id, ERROR), box.scope, box, box.scope.container)
-    junction.ways = [way]
-    trace.join(junction)
-    with trace.inside(way):
-        other = _of_way(trace, finished(failed, failed(Traced(box, way, ("error",), _ERROR))))
-    values = [_or_null(done), *other]
-    return _first(trace, f"{box.id}-value", values, {} if other else schema, junction)
+    way = box.way(ERROR)
+    other = await _way(trace, way, failed, Traced(box, way, ("error",), _ERROR))
+    box.scope.follow([[(box.id, OUT)], way.exits])
+    return _first(trace, f"{box.id}-value", [done, *other], {} if other else schema)
 
 
 class Done:
@@ -226,23 +194,36 @@ class Done:
     def __getitem__(self, name: str) -> Any:
         if name not in self._calls:
             made = ", ".join(self._calls) or "none"
-            raise TraceError(f"what is cleaned up for has no call {name!r}. Its calls: {made}.")
+            raise DefinitionError(f"what is cleaned up for has no call {name!r}. Its calls: {made}.")
         call = self._calls[name]
         call._node.needed = True
         return call
 
 
-def _clean_up(trace: Trace, box: Node, handler: Callable[..., Any], called: str) -> Scope:
-    scope = box.cleanup = Scope((box.id, FINALLY), box.scope, box, box.id)
+async def _body(trace: Trace, box: Node, function: Callable[..., Any], *item: Traced) -> dict[str, Any]:
+    """Trace a function as the body of a container. Returns the schema of its value."""
+    box.body = item[0]._scope if item else box.inside(BODY)
+    with trace.inside(box.body) as body:
+        value = await settled(function(*item))
+        if value is None and not body.nodes:
+            raise DefinitionError(f"weft.{'each' if item else 'attempt'}: the function makes no calls.")
+        return trace.end_with(value, "value")
+
+
+async def _clean_up(trace: Trace, box: Node, handler: Callable[..., Any], called: str) -> Scope:
+    scope = box.cleanup = box.inside(FINALLY)
+    assert box.body is not None
+    calls = trace.nodes_in(box.body)
     with trace.inside(scope):
         if _takes_one(handler):
-            calls = _done_in(box)
-            done = Done({call.id: Perhaps(call, scope, (), call.block.options.get("output")) for call in calls})
-            finished(handler, handler(done))
+            done = Done(
+                {one.id: Perhaps(one, scope, (), one.block.options.get("output")) for one in _done_in(box, calls)}
+            )
+            await settled(handler(done))
         else:
-            finished(handler, handler())
-    if not scope.items:
-        raise TraceError(f"weft.attempt: {called} makes no calls.")
+            await settled(handler())
+    if not scope.nodes:
+        raise DefinitionError(f"weft.attempt: {called} makes no calls.")
     return scope
 
 
@@ -255,76 +236,75 @@ def _takes_one(handler: Callable[..., Any]) -> bool:
     return any(one.default is one.empty and one.kind in positional for one in parameters)
 
 
-def _done_in(box: Node) -> list[Node]:
+def _done_in(box: Node, inner: list[Node]) -> list[Node]:
     """Return the calls in it that its cleanup can read; calls made for each item are not. Attempts become loops that
     run once: a cleanup reads the blocks of a loop, and not those of a parallel."""
-    assert box.body is not None
-    inner = nodes_of(box.body)
     for node in (box, *inner):
         if node.block.type == "parallel" and node.block.params["mode"] == "count":
             node.block = Loop(count=1, results="value")
-    return [node for node in inner if _is_readable(box, node.scope)]
-
-
-def _is_readable(box: Node, scope: Scope) -> bool:
-    while scope is not box.body:
-        owner, parent = scope.owner, scope.parent
-        if (
-            owner is None
-            or parent is None
-            or scope is owner.cleanup
-            or (scope is owner.body and owner.block.type != "loop")
-        ):
-            return False
-        scope = parent
-    return True
+    hidden = [node.cleanup for node in inner if node.cleanup is not None]
+    hidden += [node.body for node in inner if node.body is not None and node.block.type != "loop"]
+    return [node for node in inner if not any(scope.holds(node.scope) for scope in hidden)]
 
 
 class When:
     """A condition in a workflow function: `with weft.when(...):`, and `with weft.otherwise():` right after it."""
 
-    def __init__(self, trace: Trace, node: Node) -> None:
+    def __init__(self, trace: Trace, condition: Any, id: str | None) -> None:
+        holds = Condition.of(condition)
         self._trace = trace
-        self.junction = Junction(node.scope, node)
-        self.ways = {name: Scope((node.id, name), node.scope, node, node.scope.container) for name in (_THEN, _ELSE)}
-        self.junction.ways = list(self.ways.values())
-        self._left: Any = None
-        trace.join(self.junction)
+        self.node = trace.add(
+            "when", Branch(Case(_THEN, holds.text), Case(_ELSE)), id=id, reads=holds.reads, is_plain=True
+        )
+        self.then, self.otherwise = self.node.way(_THEN), self.node.way(_ELSE)
+        self.join()
+
+    def join(self) -> None:
+        scope = self.node.scope
+        scope.condition = self
+        self.ends = scope.follow([self.then.exits, self.otherwise.exits])
 
     def __enter__(self) -> None:
-        self._left = self._trace.inside(self.ways[_THEN])
+        self._left = self._trace.inside(self.then)
         self._left.__enter__()
 
     def __exit__(self, *error: Any) -> None:
         self._left.__exit__(*error)
+        self.join()
 
 
 @overload
-def when(condition: Any, then: None = None, otherwise: None = None, *, id: str | None = None) -> When: ...
+def when(condition: Any, *, id: str | None = None) -> When: ...
 
 
 @overload
-def when(condition: Any, then: _Async[T], otherwise: None = None, *, id: str | None = None) -> T | None: ...
+def when(
+    condition: Any, then: _Async[T], otherwise: None = None, *, id: str | None = None
+) -> Coroutine[Any, Any, T | None]: ...
 
 
 @overload
-def when(condition: Any, then: Callable[[], T], otherwise: None = None, *, id: str | None = None) -> T | None: ...
+def when(
+    condition: Any, then: _Async[T], otherwise: _Async[U], *, id: str | None = None
+) -> Coroutine[Any, Any, T | U]: ...
 
 
 @overload
-def when(condition: Any, then: _Async[T], otherwise: _Async[U], *, id: str | None = None) -> T | U: ...
+def when(
+    condition: Any, then: _Async[T], otherwise: Callable[[], U], *, id: str | None = None
+) -> Coroutine[Any, Any, T | U]: ...
 
 
 @overload
-def when(condition: Any, then: _Async[T], otherwise: Callable[[], U], *, id: str | None = None) -> T | U: ...
+def when(
+    condition: Any, then: Callable[[], T], otherwise: _Async[U], *, id: str | None = None
+) -> Coroutine[Any, Any, T | U]: ...
 
 
 @overload
-def when(condition: Any, then: Callable[[], T], otherwise: _Async[U], *, id: str | None = None) -> T | U: ...
-
-
-@overload
-def when(condition: Any, then: Callable[[], T], otherwise: Callable[[], U], *, id: str | None = None) -> T | U: ...
+def when(
+    condition: Any, then: Callable[[], T], otherwise: Callable[[], U], *, id: str | None = None
+) -> Coroutine[Any, Any, T | U]: ...
 
 
 def when(
@@ -340,65 +320,55 @@ def when(
     condition   a comparison of traced values, with & | ~, or a traced value: JavaScript decides whether it is true
     """
     trace = current("when")
-    holds = Condition.of(condition)
-    block = Branch(Case(_THEN, holds.text), Case(_ELSE))
-    node = trace.add("when", block, id=id, reads=holds.reads, is_plain=True)
-    branch = When(trace, node)
     if then is None:
         if otherwise is not None:
-            raise TraceError("weft.when: `otherwise` is there without `then`. Write both, or use ~ of the condition.")
-        return branch
-    with trace.inside(branch.ways[_THEN]):
-        values = _of_way(trace, finished(then, then()))
-    with trace.inside(branch.ways[_ELSE]):
-        values += _of_way(trace, None if otherwise is None else finished(otherwise, otherwise()))
-    return _first(trace, f"{node.id}-value", values, {}, branch.junction)
+            raise DefinitionError(
+                "weft.when: `otherwise` is there without `then`. Write both, or use ~ of the condition."
+            )
+        return When(trace, condition, id)
+    return Call(trace, "weft.when", _when(trace, condition, then, otherwise, id))
+
+
+async def _when(trace: Trace, condition: Any, then: Any, otherwise: Any, id: str | None) -> Any:
+    branch = When(trace, condition, id)
+    values = await _way(trace, branch.then, then)
+    if otherwise is not None:
+        values += await _way(trace, branch.otherwise, otherwise)
+    branch.join()
+    return _first(trace, f"{branch.node.id}-value", values, {})
 
 
 @contextmanager
 def otherwise() -> Generator[None]:
     """Right after `with weft.when(...):`, for when its condition does not hold."""
     trace = current("otherwise")
-    last = trace.scope.items[-1] if trace.scope.items else None
-    if not isinstance(last, Junction) or len(last.ways) != 2 or last.ways[1].items:
-        raise TraceError("weft.otherwise() must follow a `with weft.when(...):`, with no call between.")
-    with trace.inside(last.ways[1]):
+    last = trace.scope.condition
+    if last is None or last.ends is not trace.scope.exits or last.otherwise.nodes:
+        raise DefinitionError("weft.otherwise() must follow a `with weft.when(...):`, with no call between.")
+    with trace.inside(last.otherwise):
         yield
+    last.join()
 
 
-def _end_with(trace: Trace, value: Any, called: str) -> dict[str, Any]:
-    """Make one block of the current body its only end, with `value` as output. Returns its schema."""
-    last = trace.scope.last()
-    if isinstance(value, Traced) and not value._path and last == [value._node]:
-        value._node.needed = True
-        return value._schema or {}
-    if value is None and not last:
-        raise TraceError(f"{called} makes no calls.")
-    trace.add("value", Set(value), items=last)
-    return (value._schema if isinstance(value, Traced) else None) or {}
+async def _way(trace: Trace, scope: Scope, function: Callable[..., Any], *given: Traced) -> list[Traced]:
+    """Trace a function after an exit. Returns its value, or nothing for None."""
+    with trace.inside(scope):
+        value = await settled(function(*given))
+        if value is None:
+            return []
+        if not isinstance(value, Traced) or value._scope is not scope:
+            # A value from outside exists whichever way the run takes; a block of the way has it only in this one.
+            node = trace.add("value", Set(value))
+            value = Traced(node, scope)
+    return [value]
 
 
-def _of_way(trace: Trace, value: Any) -> list[str]:
-    """Return a reference to the value of a way; it is null if the run took another way. Empty for None."""
-    if value is None:
-        return []
-    if not isinstance(value, Traced) or value._scope is not trace.scope:
-        # A value from outside exists whichever way the run takes; a block of the way has it only in this one.
-        node = trace.add("value", Set(value), items=trace.scope.last())
-        value = Traced(node, node.scope)
-    value._node.needed = True
-    return [_or_null(value)]
-
-
-def _or_null(value: Traced) -> str:
-    text = reference(value)
-    return text if " ?? " in text else f"{text[:-1]} ?? null>"
-
-
-def _first(trace: Trace, name: str, values: list[str], schema: dict[str, Any], behind: Junction) -> Any:
-    node = trace.add(name, Set(first=values) if values else Set(None), items=[behind], is_plain=True)
-    node.needed = False
-    node.joins = True
+def _first(trace: Trace, name: str, values: list[Traced], schema: dict[str, Any]) -> Traced:
+    """Return the one value that is there: the others are null, as the run took another way."""
+    texts = [text if " ?? " in (text := reference(value)) else f"{text[:-1]} ?? null>" for value in values]
+    node = trace.add(name, Set(first=texts) if texts else Set(None), is_plain=True)
+    node.needed, node.joins = False, True
+    node.reads += [value._node for value in values]
     return Traced(node, node.scope, (), schema)
 
 

@@ -1,9 +1,9 @@
-"""`@weft.workflow`: a function that is called once, with traced values, and becomes a document.
+"""`@weft.workflow`: an async function that is called once, with traced values, and becomes a document.
 
     @weft.workflow
-    def review(url: str):
-        page = fetch(url)
-        return score(page.text)
+    async def review(url: str) -> float:
+        page = await fetch(url)
+        return await score(page.text)
 
 Its parameters are the input of the run, by name; its return value is the output. It runs only to be traced, when the
 document is made: runs execute the document, and call the steps.
@@ -14,12 +14,12 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Coroutine, Iterable, Mapping
 from functools import update_wrapper
-from typing import Any, Final, Generic, ParamSpec, TypeGuard, TypeVar, cast, overload
+from typing import Any, Final, Generic, ParamSpec, TypeGuard, TypeVar, overload
 
 from msgspec import UNSET
 
-from compiler.builder.blocks import RunWorkflow, Set, Start
-from compiler.builder.errors import TraceError
+from compiler.builder.blocks import RunWorkflow, Start
+from compiler.builder.errors import DefinitionError
 from compiler.builder.workflow import Workflow
 from compiler.document import FORMAT
 from compiler.signature import Signature, SignatureUnusable, TypeUnknown, Unfit, signature_of, write
@@ -40,50 +40,53 @@ _TYPES: Final = ("string", "number", "integer", "boolean", "object", "array")
 class FunctionWorkflow(Generic[P, R_co]):
     """`name`: under which it is stored. `settings`: of the document."""
 
-    def __init__(self, function: Callable[P, R_co], name: str, settings: Mapping[str, Any]) -> None:
+    def __init__(
+        self, function: Callable[P, Coroutine[Any, Any, R_co]], name: str, settings: Mapping[str, Any]
+    ) -> None:
         update_wrapper(self, function)
         self.function = function
         self.name = name
         self.settings = dict(settings)
         code = inspect.unwrap(function).__code__
         self.defined = (code.co_filename, code.co_firstlineno)
+        if not inspect.iscoroutinefunction(function):
+            message = f"{function.__name__} is not an `async def`, as functions of workflows are"
+            raise DefinitionError(f"{message}: write `async def`, and `await` before its calls.", self.defined)
         try:
             self.signature: Signature = signature_of(function)
         except (SignatureUnusable, TypeUnknown) as error:
-            raise TraceError(f"{error}.", self.defined) from None
+            raise DefinitionError(f"{error}.", self.defined) from None
         self._traced: tuple[dict[str, Any], Trace] | None = None
 
     def document(self) -> dict[str, Any]:
-        """In the format weft/1. The function is called the first time. Raises TraceError, with the line."""
+        """In the format weft/1. The function is called the first time. Raises DefinitionError, with the line."""
         return self._trace()[0]
 
     @property
     def steps(self) -> dict[str, Step[Any, Any]]:
-        """The steps that it calls, by name. Raises TraceError."""
+        """The steps that it calls, by name. Raises DefinitionError."""
         return self._trace()[1].steps
 
     @property
     def calls(self) -> Mapping[str, Any]:
-        """The workflows that it calls, by name; None for a workflow given only by its name. Raises TraceError."""
+        """The workflows that it calls, by name; None for a workflow given only by its name. Raises DefinitionError."""
         return self._trace()[1].workflows
 
     def as_tool(self) -> dict[str, Any]:
         made = {"name": self.function.__name__, "workflow": self.name, "arguments": self.signature.params}
         return made | ({"description": self.signature.summary} if self.signature.summary else {})
 
-    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R_co:
-        """Call it in another workflow function, or await it in a durable function: a run of its own, as with
-        `weft.call`. Raises TraceError elsewhere."""
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Coroutine[Any, Any, R_co]:
+        """Await it in another workflow function, or in a durable function: a run of its own, as with `weft.call`.
+        Raises DefinitionError elsewhere."""
         body = present_body()
         if active() is None and body is None:
             hint = f"Start a run with engine.run({self.function.__name__}, {{...}}), or call its steps in a unit test."
-            raise TraceError(f"{self.name} is a workflow, which runs in an engine. {hint}")
+            raise DefinitionError(f"{self.name} is a workflow, which runs in an engine. {hint}")
         try:
             bound = inspect.signature(self.function).bind(*args, **kwargs)
         except TypeError as error:
-            raise TraceError(f"{self.name}: {error}.") from None
-        if body is not None:
-            return cast(R_co, body.call(self, dict(bound.arguments)))
+            raise DefinitionError(f"{self.name}: {error}.") from None
         return call(self, dict(bound.arguments))
 
     def _trace(self) -> tuple[dict[str, Any], Trace]:
@@ -101,7 +104,9 @@ class FunctionWorkflow(Generic[P, R_co]):
     def _record(self, trace: Trace, values: Mapping[str, Traced]) -> None:
         refuse_silent(self.function, trace.sources)
         function: Callable[..., Any] = self.function
-        _return(trace, finished(function, function(**values)))
+        value = finished(function, function(**values))
+        if value is not None:
+            trace.end_with(value, "result")
 
     def _envelope(self) -> dict[str, Any]:
         made: dict[str, Any] = {"format": FORMAT, "name": self.name}
@@ -127,13 +132,13 @@ class FunctionWorkflow(Generic[P, R_co]):
 
 
 @overload
-def workflow(function: Callable[P, R], /) -> FunctionWorkflow[P, R]: ...
+def workflow(function: Callable[P, Coroutine[Any, Any, R]], /) -> FunctionWorkflow[P, R]: ...
 
 
 @overload
 def workflow(
     *, name: str | None = None, settings: Mapping[str, Any] | None = None
-) -> Callable[[Callable[P, R]], FunctionWorkflow[P, R]]: ...
+) -> Callable[[Callable[P, Coroutine[Any, Any, R]]], FunctionWorkflow[P, R]]: ...
 
 
 def workflow(
@@ -143,12 +148,12 @@ def workflow(
     name: str | None = None,
     settings: Mapping[str, Any] | None = None,
 ) -> Any:
-    """Make a function that composes steps a workflow.
+    """Make an async function that awaits steps a workflow: it is called once, to draw their calls.
 
     name      its name; by default that of the function with `-` in place of `_`
     settings  `settings` of the document, such as `{"timeout_s": 3600}`
 
-    Raises TraceError: a parameter has no JSON form.
+    Raises DefinitionError: a parameter has no JSON form, or the function is no `async def`.
     """
 
     def made(function: Callable[..., Any]) -> FunctionWorkflow[Any, Any]:
@@ -158,21 +163,16 @@ def workflow(
 
 
 @overload
-def call(workflow: FunctionWorkflow[..., Coroutine[Any, Any, T]], input: Any = None, *, id: str | None = None) -> T: ...
+def call(workflow: FunctionWorkflow[..., T], input: Any = None, *, id: str | None = None) -> Coroutine[Any, Any, T]: ...
 
 
 @overload
-def call(workflow: FunctionWorkflow[..., T], input: Any = None, *, id: str | None = None) -> T: ...
-
-
-@overload
-def call(workflow: str, input: Any = None, *, id: str | None = None) -> Any: ...
+def call(workflow: str, input: Any = None, *, id: str | None = None) -> Coroutine[Any, Any, Any]: ...
 
 
 def call(workflow: str | FunctionWorkflow[Any, Any], input: Any = None, *, id: str | None = None) -> Any:
-    """Start a run of another workflow. A workflow function is stored together with this one; a workflow given by name
-    must be stored when the run starts. The value is its output. In a durable function the call is awaited, and the
-    output has the type that the workflow function returns."""
+    """Start a run of another workflow, and wait for its output. A workflow function is stored together with this one; a
+    workflow given by name must be stored when the run starts."""
     if (body := present_body()) is not None:
         return body.call(workflow, input)
     trace = current("call")
@@ -182,10 +182,10 @@ def call(workflow: str | FunctionWorkflow[Any, Any], input: Any = None, *, id: s
     if called is not None:
         _check_input(called, input)
     if known is not None and called is not None and known is not called:
-        raise TraceError(f"two workflows have the name {name!r}: give one of them another name=.")
+        raise DefinitionError(f"two workflows have the name {name!r}: give one of them another name=.")
     trace.workflows[name] = called or known
-    node = trace.add(f"call-{name}", RunWorkflow(name, input=UNSET if input is None else input), id=id)
-    return Traced(node, node.scope)
+    shown = "weft.call" if called is None else called.function.__name__
+    return trace.record(f"call-{name}", RunWorkflow(name, input=UNSET if input is None else input), id, called=shown)
 
 
 def _check_input(called: FunctionWorkflow[Any, Any], input: Any) -> None:
@@ -193,11 +193,11 @@ def _check_input(called: FunctionWorkflow[Any, Any], input: Any) -> None:
         return
     takes = f"{called.name} takes its input by name, as {called.function.__name__}{inspect.signature(called.function)}"
     if not isinstance(input, Mapping | None):
-        raise TraceError(f'{takes}. Write weft.call({called.function.__name__}, {{"name": value}}), or call it.')
+        raise DefinitionError(f'{takes}. Write weft.call({called.function.__name__}, {{"name": value}}), or call it.')
     try:
         inspect.signature(called.function).bind(**(input or {}))
     except TypeError as error:
-        raise TraceError(f"{takes}: {error}.") from None
+        raise DefinitionError(f"{takes}: {error}.") from None
 
 
 def input_of(workflow: Any, input: Any, arguments: Mapping[str, Any]) -> Any:
@@ -224,7 +224,7 @@ def is_composed(value: Any) -> TypeGuard[Composed]:
 
 def called_by(workflows: Iterable[Composed], given: Iterable[Composed] = ()) -> dict[str, Composed]:
     """Return the workflows in Python that these call, also through others, by name. Those called by name are looked up
-    in `workflows` and `given`. Raises TraceError if two have one name."""
+    in `workflows` and `given`. Raises DefinitionError if two have one name."""
     left = list(workflows)
     known = {one.name: one for one in (*given, *left)}
     found: dict[str, Composed] = {}
@@ -235,16 +235,5 @@ def called_by(workflows: Iterable[Composed], given: Iterable[Composed] = ()) -> 
                 found[name] = called
                 left.append(called)
             elif called is not None and found[name] is not called:
-                raise TraceError(f"two workflows have the name {name!r}: give one of them another name=.")
+                raise DefinitionError(f"two workflows have the name {name!r}: give one of them another name=.")
     return found
-
-
-def _return(trace: Trace, value: Any) -> None:
-    """Make the value the output of the one last block, which is the output of a run."""
-    if value is None:
-        return
-    last = trace.root.last()
-    if isinstance(value, Traced) and not value._path and last == [value._node]:
-        value._node.needed = True
-        return
-    trace.add("result", Set(value), items=last)

@@ -125,7 +125,7 @@ async def open_engine(
     sqlite_folders  folders with the SQLite files that `sql` blocks may open
     tune_gc        lets Python's garbage collector run less often, as `weft serve` does, unless the program has set it
 
-    Raises StoreError if the database or its key cannot be used; TraceError if a workflow is no document."""
+    Raises StoreError if the database or its key cannot be used; DefinitionError if a workflow is no document."""
     flows, environment = list(workflows), environment_of(env or {}, secrets, endpoints_of(models))
     with _store(database) as (store, bus, path), _key(secret, path) as secret, _tuned_gc(tune_gc):
         sandbox = Sandbox()

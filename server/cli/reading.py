@@ -190,11 +190,11 @@ def _listed(path: str, found: dict[str, Any]) -> str:
 
 
 def _refused(file: Path, error: BaseException) -> Refused:
-    from compiler.builder.errors import BuildError, TraceError
+    from compiler.builder.errors import BuildError, DefinitionError
 
     if isinstance(error, BuildError):
         return Refused(f"{file}: {error.message}", error.hint)
-    if isinstance(error, TraceError):
+    if isinstance(error, DefinitionError):
         return Refused(f"{error}")
     if isinstance(error, SyntaxError) and error.filename == str(file.resolve()):
         return Refused(f"{file}, line {error.lineno}: {error.msg}", (error.text or "").strip())

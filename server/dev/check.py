@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from compiler.builder.errors import TraceError
+from compiler.builder.errors import DefinitionError
 from compiler.builder.workflow import defined_in, document_of
 from compiler.compile import compile_document
 from compiler.lint.lint import files_of, lint
@@ -41,7 +41,7 @@ def main() -> int:
     answer, sys.stdout = sys.stdout, sys.stderr
     try:
         found = read(file)
-    except (TraceError, ValueError) as error:
+    except (DefinitionError, ValueError) as error:
         print(error, file=sys.stderr)
         return 1
     except BaseException as error:

@@ -33,8 +33,8 @@ def pay(order: str, amounts: list[float]) -> str:
 
 
 @weft.workflow
-def order(order: str = "A-17"):
-    return pay(order, weft.each(load(order), discounted))
+async def order(order: str = "A-17"):
+    return await pay(order, await weft.each(await load(order), discounted))
 """
 EACH = "each-discounted"
 

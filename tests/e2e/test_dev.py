@@ -26,9 +26,9 @@ def greet(who: str) -> str:
 
 
 @weft.workflow
-def greeting(who: str):
-    words = greet(who)
-    answer = weft.approve(f"Send {words}!")
+async def greeting(who: str):
+    words = await greet(who)
+    answer = await weft.approve(f"Send {words}!")
     return {"words": words, "action": answer.action}
 """
 

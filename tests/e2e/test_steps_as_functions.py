@@ -62,12 +62,12 @@ def pay(amount: float) -> str:
 
 
 @weft.workflow(name="weft-test-orders")
-def orders(order: str, factor: int = 2):
+async def orders(order: str, factor: int = 2):
     """Pays an order."""
-    lines = load(order)
-    amount = total(weft.each(lines, lambda line: price(line, factor)))
-    answer = weft.approve(f"Pay {amount} for {order}?")
-    return weft.when(answer.action == "approve", lambda: pay(amount), lambda: "not paid")
+    lines = await load(order)
+    amount = await total(await weft.each(lines, lambda line: price(line, factor)))
+    answer = await weft.approve(f"Pay {amount} for {order}?")
+    return await weft.when(answer.action == "approve", lambda: pay(amount), lambda: "not paid")
 '''
 
 

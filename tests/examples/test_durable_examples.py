@@ -4,6 +4,7 @@ tests/promises/test_durable_examples.py."""
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
@@ -24,7 +25,7 @@ async def test_500_rows_are_loaded_ten_at_a_time(monkeypatch: pytest.MonkeyPatch
     loaded: list[str] = []
     monkeypatch.setattr(etl, "print", loaded.append, raising=False)
     many: list[int] = []
-    of_row = etl.extract.function
+    of_row: Callable[[int], Awaitable[etl.Row]] = etl.extract.function
     under_way = 0
 
     async def extract(id: int) -> etl.Row:

@@ -42,7 +42,7 @@ def test_the_workflow_has_no_findings_and_the_step_is_a_function(folder: Path) -
         "import json, flow, compiler.compile as c\n"
         "from executor.blocks.types import python as p, registry as r\n"
         "found = c.compile_document(flow.order.document(), r.Registry.load([p.Python(flow.order.steps)])).diagnostics\n"
-        "print(json.dumps([flow.total([1, 2]), [str(one) for one in found], sorted(flow.order.steps)]))\n"
+        "print(json.dumps([flow.total.function([1, 2]), [str(one) for one in found], sorted(flow.order.steps)]))\n"
     )
     done = run(folder, "-c", code)
     assert json.loads(done.stdout) == [3, [], ["flow.discounted", "flow.load", "flow.pay", "flow.total"]], done.stderr
@@ -53,7 +53,9 @@ def test_the_refusal_is_the_one_that_the_page_shows(folder: Path) -> None:
     assert shown is not None
     text = (folder / "flow.py").read_text()
     (folder / "wrong.py").write_text(
-        text.replace("    return weft.when(answer", "    if answer:\n        pass\n    return weft.when(answer")
+        text.replace(
+            "    return await weft.when(answer", "    if answer:\n        pass\n    return await weft.when(answer"
+        )
     )
     done = run(folder, "-c", "import wrong; wrong.order.document()")
-    assert f"wrong.py, line {text.splitlines().index('@weft.workflow') + 7}: {shown[1]}" in done.stderr
+    assert f"wrong.py, line {text.splitlines().index('@weft.workflow') + 12}: {shown[1]}" in done.stderr

@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 import weft
-from compiler.builder.errors import TraceError
+from compiler.builder.errors import DefinitionError
 from executor.blocks.types.python import load_module
 from executor.open.engine import Engine
 from tests.support.runs import events_of, settled
@@ -60,23 +60,21 @@ def tell(reserved: Any, shipped: Any) -> None:
     DID.append(f"tell {reserved} {shipped}")
 
 
-def undo(done: Any) -> None:
-    with weft.in_order():
-        weft.when(done.charge, lambda: refund(done.charge.id))
-        weft.when(done.reserve, lambda: release(done.reserve.id))
+async def undo(done: Any) -> None:
+    await weft.when(done.charge, lambda: refund(done.charge.id))
+    await weft.when(done.reserve, lambda: release(done.reserve.id))
 
 
 @weft.workflow
-def order(item: str):  # type: ignore[no-untyped-def]
-    def do() -> Any:
-        with weft.in_order():
-            reserve(item)
-            asked = weft.approve("Charge?")
-            charge(item)
-            weft.sleep(300)
-        return ship(item, asked.action)
+async def order(item: str):  # type: ignore[no-untyped-def]
+    async def do() -> Any:
+        await reserve(item)
+        asked = await weft.approve("Charge?")
+        await charge(item)
+        await weft.sleep(300)
+        return await ship(item, asked.action)
 
-    return weft.attempt(do, cancelled=undo)
+    return await weft.attempt(do, cancelled=undo)
 
 
 async def cancelled(engine: Engine, run: str) -> Any:
@@ -114,16 +112,16 @@ async def _opened(engine: Engine, run: str) -> bool:
 
 
 def simply(item: str, *, cancelled: Any = None, failed: Any = None, finally_: Any = None) -> Any:
-    def do() -> Any:
-        reserved: Any = reserve(item)
-        return ship(item, reserved.id)
+    async def do() -> Any:
+        reserved: Any = await reserve(item)
+        return await ship(item, reserved.id)
 
     return weft.attempt(do, failed, cancelled=cancelled, finally_=finally_)
 
 
 @weft.workflow
-def plain(item: str):  # type: ignore[no-untyped-def]
-    return simply(item, cancelled=lambda done: release(done.reserve.id))
+async def plain(item: str):  # type: ignore[no-untyped-def]
+    return await simply(item, cancelled=lambda done: release(done.reserve.id))
 
 
 async def test_nothing_is_undone_after_a_success_or_a_failure(tmp_path: Path) -> None:
@@ -136,8 +134,8 @@ async def test_nothing_is_undone_after_a_success_or_a_failure(tmp_path: Path) ->
 
 
 @weft.workflow
-def everything(item: str):  # type: ignore[no-untyped-def]
-    return simply(
+async def everything(item: str):  # type: ignore[no-untyped-def]
+    return await simply(
         item,
         failed=lambda error: tell(error.code, None),
         cancelled=lambda: release("x"),
@@ -156,19 +154,17 @@ async def test_a_cleanup_sees_what_was_done_however_it_ended(tmp_path: Path) -> 
 
 
 @weft.workflow
-def both(item: str):  # type: ignore[no-untyped-def]
-    def do() -> Any:
-        with weft.in_order():
-            reserve(item)
-            weft.sleep(300)
+async def both(item: str):  # type: ignore[no-untyped-def]
+    async def do() -> Any:
+        await reserve(item)
+        await weft.sleep(300)
 
-    return weft.attempt(do, cancelled=undo_and_fail, finally_=lambda done: tell(done.reserve.id, None))
+    return await weft.attempt(do, cancelled=undo_and_fail, finally_=lambda done: tell(done.reserve.id, None))
 
 
-def undo_and_fail(done: Any) -> None:
-    with weft.in_order():
-        release(done.reserve.id)
-        ship("broken", "in the compensation")
+async def undo_and_fail(done: Any) -> None:
+    await release(done.reserve.id)
+    await ship("broken", "in the compensation")
 
 
 async def test_finally_comes_after_the_compensation_also_if_that_fails(tmp_path: Path) -> None:
@@ -187,13 +183,12 @@ async def settled_in_sleep(engine: Engine, run: str) -> None:
 
 
 @weft.workflow(settings={"cleanup_timeout_s": 1})
-def stuck(item: str):  # type: ignore[no-untyped-def]
-    def do() -> Any:
-        with weft.in_order():
-            reserve(item)
-            weft.sleep(300)
+async def stuck(item: str):  # type: ignore[no-untyped-def]
+    async def do() -> Any:
+        await reserve(item)
+        await weft.sleep(300)
 
-    return weft.attempt(do, cancelled=lambda: weft.sleep(200))
+    return await weft.attempt(do, cancelled=lambda: weft.sleep(200))
 
 
 async def test_a_compensation_is_bounded(tmp_path: Path) -> None:
@@ -207,25 +202,25 @@ async def test_a_compensation_is_bounded(tmp_path: Path) -> None:
 
 def test_a_call_that_is_not_there_is_refused_with_those_that_are() -> None:
     @weft.workflow
-    def wrong(item: str):  # type: ignore[no-untyped-def]
-        return weft.attempt(lambda: ship(item, "x"), cancelled=lambda done: release(done.shipp))
+    async def wrong(item: str):  # type: ignore[no-untyped-def]
+        return await weft.attempt(lambda: ship(item, "x"), cancelled=lambda done: release(done.shipp))
 
-    with pytest.raises(TraceError, match=r"no call 'shipp'\. Its calls: ship"):
+    with pytest.raises(DefinitionError, match=r"no call 'shipp'\. Its calls: ship"):
         wrong.document()
 
 
 def test_a_value_from_within_is_read_by_the_argument() -> None:
     @weft.workflow
-    def wrong(item: str):  # type: ignore[no-untyped-def]
+    async def wrong(item: str):  # type: ignore[no-untyped-def]
         made: list[Any] = []
 
-        def do() -> Any:
-            made.append(reserve(item))
+        async def do() -> Any:
+            made.append(await reserve(item))
             return made[0]
 
-        return weft.attempt(do, cancelled=lambda: release(made[0].id))
+        return await weft.attempt(do, cancelled=lambda: release(made[0].id))
 
-    with pytest.raises(TraceError, match="A cleanup gets its calls as an argument"):
+    with pytest.raises(DefinitionError, match="A cleanup gets its calls as an argument"):
         wrong.document()
 
 
@@ -264,19 +259,17 @@ def refund(id: str | None) -> None:
 
 
 @weft.workflow(name="saga")
-def saga(item: str):
-    def do():
-        with weft.in_order():
-            reserve(item)
-            answer = weft.approve("Charge?")
-        return refund(answer.action)
+async def saga(item: str):
+    async def do():
+        await reserve(item)
+        answer = await weft.approve("Charge?")
+        return await refund(answer.action)
 
-    def undo(done):
-        with weft.in_order():
-            release(done.reserve)
-            weft.when(done.refund, lambda: refund(None))
+    async def undo(done):
+        await release(done.reserve)
+        await weft.when(done.refund, lambda: refund(None))
 
-    return weft.attempt(do, cancelled=undo)
+    return await weft.attempt(do, cancelled=undo)
 """
 
 

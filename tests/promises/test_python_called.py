@@ -25,28 +25,28 @@ def double(n: int) -> int:
 
 
 @weft.workflow(name="called-deep")
-def deep(n: int) -> Any:
-    return double(n)
+async def deep(n: int) -> Any:
+    return await double(n)
 
 
 @weft.workflow(name="called-inner")
-def inner(n: int) -> Any:
-    return weft.call(deep, {"n": n})
+async def inner(n: int) -> Any:
+    return await weft.call(deep, {"n": n})
 
 
 @weft.workflow
-def by_function(n: int) -> Any:
-    return inner(n)
+async def by_function(n: int) -> Any:
+    return await inner(n)
 
 
 @weft.workflow
-def by_call(n: int) -> Any:
-    return weft.call(inner, {"n": n})
+async def by_call(n: int) -> Any:
+    return await weft.call(inner, {"n": n})
 
 
 @weft.workflow
-def by_name(n: int) -> Any:
-    return weft.call("called-inner", {"n": n})
+async def by_name(n: int) -> Any:
+    return await weft.call("called-inner", {"n": n})
 
 
 async def stored(opened: Engine) -> list[str]:
@@ -97,14 +97,14 @@ async def test_crash_tests_have_it() -> None:
 
 def test_two_called_workflows_with_one_name_are_refused() -> None:
     @weft.workflow(name="called-inner")
-    def other(n: int) -> Any:
-        return double(n)
+    async def other(n: int) -> Any:
+        return await double(n)
 
     @weft.workflow
-    def both(n: int) -> Any:
-        return [inner(n), other(n)]
+    async def both(n: int) -> Any:
+        return [await inner(n), await other(n)]
 
-    with pytest.raises(weft.TraceError, match=r"line \d+: two workflows have the name 'called-inner'"):
+    with pytest.raises(weft.DefinitionError, match=r"line \d+: two workflows have the name 'called-inner'"):
         both.document()
 
 
@@ -113,8 +113,8 @@ import weft
 from called_parts import inner
 
 @weft.workflow
-def outer(n: int):
-    return weft.call(inner, {"n": n})
+async def outer(n: int):
+    return await weft.call(inner, {"n": n})
 """
 PARTS = """
 import weft
@@ -124,8 +124,8 @@ def double(n: int) -> int:
     return 2 * n
 
 @weft.workflow(name="parts-inner")
-def inner(n: int):
-    return double(n)
+async def inner(n: int):
+    return await double(n)
 """
 
 

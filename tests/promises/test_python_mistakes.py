@@ -38,157 +38,157 @@ async def fetch(url: str) -> str:
 
 
 @weft.workflow
-def inner(order: str) -> Any:
-    return load(order)
+async def inner(order: str) -> Any:
+    return await load(order)
 
 
-def helper(found: Any) -> Any:
+async def helper(found: Any) -> Any:
     if found is None:
-        return mail("nothing")
-    return mail(found)
+        return await mail("nothing")
+    return await mail(found)
 
 
 def loaded(order: Any) -> Any:
     return load(order)
 
 
-def is_none(order: str, note: str | None = None) -> Any:
+async def is_none(order: str, note: str | None = None) -> Any:
     if note is None:  # here
-        return load(order)
-    return mail(note)
+        return await load(order)
+    return await mail(note)
 
 
-def is_not_none(order: str) -> Any:
-    found = load(order)
+async def is_not_none(order: str) -> Any:
+    found = await load(order)
     customer = found.customer  # type: ignore[attr-defined]
-    return mail("hi") if customer is not None else None  # here
+    return await mail("hi") if customer is not None else None  # here
 
 
 async def is_none_awaited(order: str) -> Any:
     page = await fetch.with_options(retries=2)(order)
-    return mail("none") if None is page else page  # here
+    return await mail("none") if None is page else page  # here
 
 
-def is_none_in_a_lambda(orders: list[str]) -> Any:
-    return weft.each(orders, lambda order: mail("none") if order is None else mail(order))  # here
+async def is_none_in_a_lambda(orders: list[str]) -> Any:
+    return await weft.each(orders, lambda order: mail("none" if order is None else order))  # here
 
 
-def is_none_in_a_function_inside(orders: list[str]) -> Any:
-    def one(order: Any) -> Any:
-        if (found := load(order)) is None:  # here
-            return mail("none")
+async def is_none_in_a_function_inside(orders: list[str]) -> Any:
+    async def one(order: Any) -> Any:
+        if (found := await load(order)) is None:  # here
+            return await mail("none")
         return found
 
-    return weft.each(orders, one)
+    return await weft.each(orders, one)
 
 
-def is_true(order: str) -> Any:
-    found: Any = weft.when(load(order) == {}, lambda: load(order))
-    return mail("yes") if found is True else None  # here
+async def is_true(order: str) -> Any:
+    found: Any = await weft.when(await load(order) == {}, lambda: load(order))
+    return await mail("yes") if found is True else None  # here
 
 
-def matches(order: str) -> Any:
-    match load(order):  # here
+async def matches(order: str) -> Any:
+    match await load(order):  # here
         case None:
-            return mail("none")
+            return await mail("none")
         case {"customer": _}:
-            return mail("someone")
+            return await mail("someone")
         case _:
-            return mail("else")
+            return await mail("else")
 
 
-def tries(order: str) -> Any:
+async def tries(order: str) -> Any:
     try:
-        return load(order)  # here
+        return await load(order)  # here
     except ValueError:
-        return mail("failed")
+        return await mail("failed")
 
 
-def tries_around_a_helper(order: str) -> Any:
+async def tries_around_a_helper(order: str) -> Any:
     try:
-        found = weft.each(
+        found = await weft.each(
             [order],
             load,
         )
-    except weft.TraceError:
+    except weft.DefinitionError:
         found = loaded(order)
     try:
         for _ in range(2):
             found = loaded(order)  # here
     except* ValueError:
-        mail("failed")
+        await mail("failed")
     return found
 
 
-def tries_around_weft(order: str) -> Any:
+async def tries_around_weft(order: str) -> Any:
     try:
-        answer = weft.approve("Go on?")  # here
+        answer = await weft.approve("Go on?")  # here
     except Exception:
-        return mail("failed")
+        return await mail("failed")
     return answer
 
 
-def cleans_up(order: str) -> Any:
+async def cleans_up(order: str) -> Any:
     try:
-        found = load(order)
+        found = await load(order)
     finally:
-        mail("cleaned up")  # here
+        await mail("cleaned up")  # here
     return found
 
 
-def suppresses(order: str) -> Any:
+async def suppresses(order: str) -> Any:
     with suppress(ValueError):
-        load(order)  # here
-    return mail("done")
+        await load(order)  # here
+    return await mail("done")
 
 
-def hides_an_error(order: str, amount: float) -> Any:
+async def hides_an_error(order: str, amount: float) -> Any:
     try:
         total = amount * 2  # here
     except Exception:
         total = 0
-    return mail(f"{order}: {total}")
+    return await mail(f"{order}: {total}")
 
 
 async def gathers(order: str) -> Any:
     return await asyncio.gather(fetch(order), fetch("b"))  # here
 
 
-def is_a_key(order: str) -> Any:
-    return mail({order: "a"}["a"])  # here
+async def is_a_key(order: str) -> Any:
+    return await mail({order: "a"}["a"])  # here
 
 
-def is_in_a_set(order: str) -> Any:
-    return mail(str({load(order)}))  # here
+async def is_in_a_set(order: str) -> Any:
+    return await mail(str({await load(order)}))  # here
 
 
-def has_a_reference_in_a_constant(x: str) -> Any:
-    return mail("use <start.x>")  # here
+async def has_a_reference_in_a_constant(x: str) -> Any:
+    return await mail("use <start.x>")  # here
 
 
-def has_the_input_in_a_constant(x: str) -> Any:
-    return mail('write <input type="text"> or <input.x>')  # here
+async def has_the_input_in_a_constant(x: str) -> Any:
+    return await mail('write <input type="text"> or <input.x>')  # here
 
 
-def asks_for_the_type(order: str) -> Any:
-    found = load(order)
+async def asks_for_the_type(order: str) -> Any:
+    found = await load(order)
     return found if isinstance(found, dict) else None  # here
 
 
-def calls_by_position(order: str) -> Any:
-    return weft.call(inner, order_of(order))  # here
+async def calls_by_position(order: str) -> Any:
+    return await weft.call(inner, order_of(order))  # here
 
 
 def order_of(order: Any) -> str:
     return f"order {order}"
 
 
-def calls_with_a_wrong_name(order: str) -> Any:
-    return weft.call(inner, {"oder": order})  # here
+async def calls_with_a_wrong_name(order: str) -> Any:
+    return await weft.call(inner, {"oder": order})  # here
 
 
-def returns_a_step(order: str) -> Any:  # here
-    load(order)
+async def returns_a_step(order: str) -> Any:  # here
+    await load(order)
     return mail
 
 
@@ -197,7 +197,16 @@ async def awaits_in_a_helper(orders: list[str]) -> Any:
         await asyncio.sleep(1)  # here
         return await fetch(order)
 
-    return weft.each(orders, one)
+    return await weft.each(orders, one)
+
+
+async def is_not_awaited(order: str) -> Any:
+    load(order)  # type: ignore[unused-coroutine]  # here
+    return await mail(order)
+
+
+async def is_returned_without_await(order: str) -> Any:
+    return mail(order)  # here
 
 
 MISTAKES: list[tuple[Flow, str]] = [
@@ -213,9 +222,11 @@ MISTAKES: list[tuple[Flow, str]] = [
     (cleans_up, r"calls in `finally` are no cleanup.*weft\.attempt\(do, finally_=\.\.\.\)"),
     (suppresses, r"`suppress` around a call catches nothing"),
     (hides_an_error, r"cannot be computed with.*Compute inside a step"),
-    (gathers, r"side by side already.*leave asyncio\.gather out"),
+    (gathers, r"awaits only steps and what weft offers, and weft\.gather for calls side by side"),
+    (is_not_awaited, r"load is called without `await`\. Write `await load\(…\)`"),
+    (is_returned_without_await, r"mail is called without `await`"),
     (is_a_key, r"cannot be a key"),
-    (is_in_a_set, r"cannot be a key, in a set"),
+    (is_in_a_set, r"cannot be a key or in a set"),
     (has_a_reference_in_a_constant, r'<start\.x> in a text is read as a reference.*f"use {value}"'),
     (asks_for_the_type, r"isinstance looks at the placeholder.*inside a step"),
     (calls_by_position, r"inner takes its input by name, as inner\(order: .str.*Write weft\.call\(inner, {"),
@@ -228,7 +239,7 @@ MISTAKES: list[tuple[Flow, str]] = [
 
 @pytest.mark.parametrize(("mistake", "message"), MISTAKES, ids=[flow.__name__ for flow, _ in MISTAKES])
 def test_a_mistake_is_an_error_with_its_line(mistake: Flow, message: str) -> None:
-    with pytest.raises(weft.TraceError, match=message) as caught:
+    with pytest.raises(weft.DefinitionError, match=message) as caught:
         weft.workflow(mistake).document()
 
     assert caught.value.file == __file__
@@ -237,43 +248,43 @@ def test_a_mistake_is_an_error_with_its_line(mistake: Flow, message: str) -> Non
 
 def test_a_mistake_in_a_function_that_is_called_names_the_line_there() -> None:
     @weft.workflow
-    def calls(order: str) -> Any:
-        return helper(load(order))
+    async def calls(order: str) -> Any:
+        return await helper(await load(order))
 
-    with pytest.raises(weft.TraceError, match=r"`is` looks at the placeholder") as caught:
+    with pytest.raises(weft.DefinitionError, match=r"`is` looks at the placeholder") as caught:
         calls.document()
     assert caught.value.line == inspect.getsourcelines(helper)[1] + 1
 
 
 def test_the_first_error_that_was_caught_is_raised() -> None:
-    with pytest.raises(weft.TraceError, match=r"use a plain `for`") as caught:
+    with pytest.raises(weft.DefinitionError, match=r"use a plain `for`") as caught:
         weft.workflow(tries_around_a_helper).document()
     assert caught.value.line == inspect.getsourcelines(tries_around_a_helper)[1] + 2
 
 
 def test_what_python_knows_while_it_traces_is_no_mistake() -> None:
-    def noted(order: Any, note: Any = None) -> Any:
-        return mail("nothing" if note is None else note)
+    async def noted(order: Any, note: Any = None) -> Any:
+        return await mail("nothing" if note is None else note)
 
     @weft.workflow
-    def fine(order: str) -> Any:
+    async def fine(order: str) -> Any:
         last = None
         for name in ("a", "b"):
-            last = load(name)["order"] if last is None else load.with_options(after=last)(name)["order"]
+            last = (await load(name))["order"] if last is None else (await load(f"{name} {last}"))["order"]
         try:
             settings = json.loads("{")
         except ValueError:
             settings = None
         try:
-            last = load.with_options(id="raises")(order)["order"]
+            last = (await load.with_options(id="raises")(order))["order"]
         except* OSError:
             raise
         if settings is None:
-            mail("a < b and c > d, <b>bold</b>, <nothing.known>, ${NAME}")
-        noted(order)
-        return noted(order, last)
+            await mail("a < b and c > d, <b>bold</b>, <nothing.known>, ${NAME}")
+        await noted(order)
+        return await noted(order, last)
 
-    assert [*fine.document()["blocks"]] == ["start", "load", "load-2", "raises", "mail", "mail-2", "mail-3", "result"]
+    assert [*fine.document()["blocks"]] == ["start", "load", "load-2", "raises", "mail", "mail-2", "mail-3"]
 
 
 def test_async_functions_of_each_and_attempt_are_run() -> None:
@@ -284,8 +295,8 @@ def test_async_functions_of_each_and_attempt_are_run() -> None:
         return await fetch(error.message)
 
     @weft.workflow
-    def fine(orders: list[str]) -> Any:
-        return [weft.each(orders, one), weft.attempt(lambda: fetch("a"), failed)]
+    async def fine(orders: list[str]) -> Any:
+        return [await weft.each(orders, one), await weft.attempt(lambda: fetch("a"), failed)]
 
     blocks = fine.document()["blocks"]
     assert [blocks[name]["params"]["arguments"]["url"] for name in ("fetch-2", "fetch-4")] == [
@@ -314,7 +325,7 @@ async def test_an_input_that_is_no_object_says_what_it_is(input: Any) -> None:
 )
 async def test_an_input_that_is_not_json_says_where(value: Any, wrong: str) -> None:
     @weft.workflow
-    def anything(x: Any) -> Any:
+    async def anything(x: Any) -> Any:
         return [x]
 
     async with engine() as opened:

@@ -28,32 +28,38 @@ def fails(x: Any) -> Any:
 
 
 @weft.workflow
-def side_by_side(ids: list[Any]) -> Any:
-    return weft.each(ids, same)
+async def side_by_side(ids: list[Any]) -> Any:
+    return await weft.each(ids, same)
 
 
 @weft.workflow
-def in_a_loop(ids: list[Any]) -> Any:
-    return weft.each(ids, same, one_at_a_time=True)
+async def in_a_loop(ids: list[Any]) -> Any:
+    return await weft.each(ids, same, one_at_a_time=True)
 
 
 @weft.workflow
-def of_an_inner_list(ids: list[Any]) -> Any:
-    return weft.each(ids, lambda one: weft.each(ids, lambda other: [one, other]))
+async def of_an_inner_list(ids: list[Any]) -> Any:
+    async def inner(one: Any) -> Any:
+        async def pair(other: Any) -> Any:
+            return [one, other]
+
+        return await weft.each(ids, pair)
+
+    return await weft.each(ids, inner)
 
 
 @weft.workflow
-def chosen(ids: list[Any]) -> Any:
-    then = weft.when((same(ids[0]) != None) & (ids[0] < ids[1]), lambda: same(ids[0]), lambda: 0)  # noqa: E711
-    otherwise = weft.when(same("a") == "b", lambda: 0, lambda: ids[1])
+async def chosen(ids: list[Any]) -> Any:
+    then = await weft.when((await same(ids[0]) != None) & (ids[0] < ids[1]), lambda: same(ids[0]), lambda: 0)  # noqa: E711
+    otherwise = await weft.when(await same("a") == "b", lambda: 0, lambda: ids[1])
     return [then, otherwise]
 
 
 @weft.workflow
-def attempted(ids: list[Any]) -> Any:
-    done = weft.attempt(lambda: same(ids[0]), lambda error: 0)
-    failed = weft.attempt(lambda: fails(1), lambda error: ids[1])
-    cleaned = weft.attempt(lambda: same(ids[2]), finally_=lambda: same(0))
+async def attempted(ids: list[Any]) -> Any:
+    done = await weft.attempt(lambda: same(ids[0]), lambda error: 0)
+    failed = await weft.attempt(lambda: fails(1), lambda error: ids[1])
+    cleaned = await weft.attempt(lambda: same(ids[2]), finally_=lambda: same(0))
     return [done, failed, cleaned]
 
 
@@ -91,8 +97,8 @@ async def test_failed_items_stand_where_they_failed() -> None:
         return x
 
     @weft.workflow
-    def collected(ids: list[int]) -> Any:
-        return [weft.each(ids, odd, on_error="continue"), weft.each(ids, odd, on_error="collect")]
+    async def collected(ids: list[int]) -> Any:
+        return [await weft.each(ids, odd, on_error="continue"), await weft.each(ids, odd, on_error="collect")]
 
     async with engine(workflows=[collected]) as opened:
         run = await finish(opened, (await opened.submit(collected.document(), input={"ids": [IDS[0], 2]})).run)
@@ -129,10 +135,10 @@ async def test_what_javascript_keeps_goes_in_and_comes_out(value: Any) -> None:
 
 def test_a_condition_with_a_number_that_javascript_would_change_is_refused() -> None:
     @weft.workflow
-    def compared(x: int) -> Any:
-        return weft.when(x == 2**60 + 1, lambda: same(x))
+    async def compared(x: int) -> Any:
+        return await weft.when(x == 2**60 + 1, lambda: same(x))
 
     with pytest.raises(
-        weft.TraceError, match=r"line \d+: conditions keep whole numbers up to 2\^53: compare 115292150"
+        weft.DefinitionError, match=r"line \d+: conditions keep whole numbers up to 2\^53: compare 115292150"
     ):
         compared.document()

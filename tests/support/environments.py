@@ -27,8 +27,8 @@ async def order(amount: float) -> str:
     return await charge(amount)
 
 @weft.workflow
-def drawn(amount: float) -> str:
-    return weft.when(amount > 100, lambda: charge(amount), lambda: "small")
+async def drawn(amount: float) -> str:
+    return await weft.when(amount > 100, lambda: charge(amount), lambda: "small")
 
 async def main():
     async with weft.open("runs.db", workflows=[order, drawn]) as engine:

@@ -16,6 +16,6 @@ def price(name: str) -> int:
 
 
 @weft.workflow
-def order(name: str = "a"):
-    return price(name)
+async def order(name: str = "a"):
+    return await price(name)
 """

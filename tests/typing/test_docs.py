@@ -28,7 +28,7 @@ import weft
 
 @weft.workflow
 async def flow(key: int) -> str:
-    weft.each([key], lambda one: fetch(one))
+    await weft.each([key], lambda one: fetch(one))
     return await fetch("key")
 ```
 """

@@ -58,74 +58,81 @@ def of_object(value: object) -> str:
 @weft.workflow
 async def trip(name: str, limit: float) -> str:
     items = assert_type(await receipts(name), list[Item])
-    amount = total(assert_type(weft.each(items, lambda item: price(item, 2)), list[float]))
-    assert_type(weft.each(items, price), list[float])
-    assert_type(weft.each([1, 2], lambda key: fetch(key + 1)), list[float])
-    assert_type(total(weft.each([1, 2], lambda key: fetch(key + 1))), float)
-    assert_type(weft.each([1, 2], fetch), list[float])
-    assert_type(weft.each([1, 2], fetch, on_error="continue", concurrency=2), list[float | None])
-    assert_type(weft.each(items, price, on_error="collect"), list[float | dict[str, Any]])
-    assert_type(weft.each([1, 2], fetch, one_at_a_time=True), list[float])
-    assert_type(pay(name, amount), str)
+    amount = await total(assert_type(await weft.each(items, lambda item: price(item, 2)), list[float]))
+    assert_type(await weft.each(items, price), list[float])
+    assert_type(await weft.each([1, 2], lambda key: fetch(key + 1)), list[float])
+    assert_type(await total(await weft.each([1, 2], lambda key: fetch(key + 1))), float)
+    assert_type(await weft.each([1, 2], fetch), list[float])
+    assert_type(await weft.each([1, 2], fetch, on_error="continue", concurrency=2), list[float | None])
+    assert_type(await weft.each(items, price, on_error="collect"), list[float | dict[str, Any]])
+    assert_type(await weft.each([1, 2], fetch, one_at_a_time=True), list[float])
+    assert_type(await pay(name, amount), str)
     assert_type(await tell("paid"), bool)
-    assert_type(first_of_any(items, 1), str)
-    assert_type(of_object(items), str)
-    return assert_type(weft.when(amount > limit, lambda: pay(name, amount), lambda: "not paid"), str)
+    assert_type(await first_of_any(items, 1), str)
+    assert_type(await of_object(items), str)
+    return assert_type(await weft.when(amount > limit, lambda: pay(name, amount), lambda: "not paid"), str)
 
 
 async def later(key: int) -> str:
-    return pay("later", await fetch(key))
+    return await pay("later", await fetch(key))
 
 
 @weft.workflow
-def ways(name: str, amount: float) -> None:
-    assert_type(weft.each([1], later), list[str])
-    assert_type(weft.when(amount > 1, lambda: fetch(1), lambda: pay(name, amount)), float | str)
-    assert_type(weft.when(amount > 1, lambda: fetch(1), lambda: fetch(2)), float)
-    assert_type(weft.when(amount > 1, lambda: pay(name, amount), lambda: fetch(2)), str | float)
-    assert_type(weft.when(amount > 1, lambda: receipts(name)), list[Item] | None)
-    assert_type(weft.when(amount > 1, lambda: pay(name, amount)), str | None)
-    assert_type(weft.attempt(lambda: receipts(name), lambda error: [Item(error.code, 0)]), list[Item])
-    assert_type(weft.attempt(lambda: receipts(name), lambda error: fetch(1)), list[Item] | float)
-    assert_type(weft.attempt(lambda: pay(name, 1), lambda error: fetch(1)), str | float)
-    assert_type(weft.attempt(lambda: pay(name, 1), lambda error: None), str | None)
-    assert_type(weft.attempt(lambda: receipts(name), finally_=lambda: pay(name, 0)), list[Item])
-    assert_type(weft.attempt(lambda: pay(name, 1), cancelled=lambda: pay(name, 0)), str)
-    assert_type(weft.call(trip, {"name": name, "limit": 1}), str)
-    assert_type(weft.call(sync, {"name": name}), float)
-    assert_type(sync(name), float)
-    assert_type(weft.attempt(lambda: fetch(1), lambda error: first_of_any(error, 1)), float | str)
-    assert_type(weft.attempt(lambda: fetch(1), lambda error: pay(error.message, 0)), float | str)
-    assert_type(pay.with_options(id="deposit", after=[amount])(name, 5), str)
-    with weft.when(amount > 1):
-        pay(name, 1)
+async def ways(name: str, amount: float) -> None:
+    assert_type(await weft.each([1], later), list[str])
+    assert_type(await weft.when(amount > 1, lambda: fetch(1), lambda: pay(name, amount)), float | str)
+    assert_type(await weft.when(amount > 1, lambda: fetch(1), lambda: fetch(2)), float)
+    assert_type(await weft.when(amount > 1, lambda: pay(name, amount), lambda: fetch(2)), str | float)
+    assert_type(await weft.when(amount > 1, lambda: receipts(name)), list[Item] | None)
+    assert_type(await weft.when(amount > 1, lambda: pay(name, amount)), str | None)
+    assert_type(await weft.attempt(lambda: receipts(name), lambda error: [Item(error.code, 0)]), list[Item])
+    assert_type(await weft.attempt(lambda: receipts(name), lambda error: fetch(1)), list[Item] | float)
+    assert_type(await weft.attempt(lambda: pay(name, 1), lambda error: fetch(1)), str | float)
+    assert_type(await weft.attempt(lambda: pay(name, 1), lambda error: None), str | None)
+    assert_type(await weft.attempt(lambda: receipts(name), finally_=lambda: pay(name, 0)), list[Item])
+    assert_type(await weft.attempt(lambda: pay(name, 1), cancelled=lambda: pay(name, 0)), str)
+    assert_type(await weft.call(trip, {"name": name, "limit": 1}), str)
+    assert_type(await weft.call(sync, {"name": name}), float)
+    assert_type(await sync(name), float)
+    assert_type(await weft.attempt(lambda: fetch(1), lambda error: first_of_any(error, 1)), float | str)
+    assert_type(await weft.attempt(lambda: fetch(1), lambda error: pay(error.message, 0)), float | str)
+    assert_type(await pay.with_options(id="deposit", retries=2)(name, 5), str)
+    assert_type(await weft.gather(fetch(1), pay(name, 1)), tuple[float, str])
+    assert_type(await weft.gather([1, 2], fetch, at_most=2), list[float])
+    assert_type(await weft.sleep(days=1), None)
+    answer = assert_type(await weft.approve("Pay?"), weft.Answer[Any])
+    assert_type(await weft.signal("paid", type=Item), Item)
+    assert_type(await weft.form("Item?", type=Item), Item)
+    assert_type((await weft.http("https://example.org")).status, int)
+    with weft.when(answer.action == "approve"):
+        await pay(name, 1)
     with weft.otherwise():
-        pay(name, 2)
+        await pay(name, 2)
 
 
 @weft.workflow
-def sync(name: str) -> float:
-    return total([1, 2])
+async def sync(name: str) -> float:
+    return await total([1, 2])
 
 
 async def as_functions() -> None:
     """Steps outside of a workflow, as in unit tests."""
     assert_type(await receipts("Bergen"), list[Item])
-    assert_type(total([1, 2]), float)
+    assert_type(await total([1, 2]), float)
 
 
 async def mistakes(name: str) -> None:
-    total(["a"])  # type: ignore[list-item]
-    total()  # type: ignore[call-arg]
-    pay(1, 2)  # type: ignore[arg-type]
-    pay(name, amount=2, factor=3)  # type: ignore[call-arg]
-    of_object()  # type: ignore[call-arg]
-    total(await receipts(name))  # type: ignore[arg-type]
+    await total(["a"])  # type: ignore[list-item]
+    await total()  # type: ignore[call-arg]
+    await pay(1, 2)  # type: ignore[arg-type]
+    await pay(name, amount=2, factor=3)  # type: ignore[call-arg]
+    await of_object()  # type: ignore[call-arg]
+    await total(await receipts(name))  # type: ignore[arg-type]
     items = receipts(name)
-    weft.each(items, price)  # type: ignore[call-overload]
+    await weft.each(items, price)  # type: ignore[call-overload]
     fetch(1)  # type: ignore[unused-coroutine]
-    total(weft.each([1], lambda key: pay(name, key)))  # type: ignore[arg-type, return-value]
-    weft.attempt(lambda: fetch(1), lambda error: total(error.code))  # type: ignore[arg-type, return-value]
-    weft.each(await receipts(name), lambda item: item.colour)  # type: ignore[attr-defined]
-    await total([1])  # type: ignore[misc]
+    await total(await weft.each([1], lambda key: pay(name, key)))  # type: ignore[arg-type, return-value]
+    await weft.attempt(lambda: fetch(1), lambda error: total(error.code))  # type: ignore[arg-type]
+    await weft.each(await receipts(name), lambda item: item.colour)  # type: ignore[attr-defined]
+    total([1])  # type: ignore[unused-coroutine]
     weft.step(effect="rad")  # type: ignore[call-overload]

@@ -5,18 +5,24 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Callable, Coroutine, Generator
+from collections.abc import Callable, Generator, Mapping
 from types import TracebackType
-from typing import Any, Generic, ParamSpec, TypeVar, Unpack, overload
+from typing import Any, Generic, ParamSpec, TypeVar, Unpack, cast, overload
 
+from compiler.builder.step import Block
 from compiler.signature import schema_of
+from compiler.tracing.blocks import http
 from compiler.tracing.duration import Duration, seconds_of
+from compiler.tracing.trace import active
 from compiler.tracing.workflow import FunctionWorkflow
 from executor.blocks.durable.running import present
 from executor.errors import StepFailed
 
 P = ParamSpec("P")
 T = TypeVar("T")
+
+
+Send = Mapping[str, Any] | None
 
 
 class callback(Generic[T]):
@@ -27,19 +33,28 @@ class callback(Generic[T]):
             return (await paid).amount
 
     type   of the body. One that does not fit is refused, and the wait stays open
+    send   the request with the address: url, and perhaps method, headers and body, as in the block `callback`. With it
+           no `async with` is needed, `await weft.callback(send={"url": bank})`, and it can be drawn
     title  shown in the list of waits
     days, hours, minutes, seconds  how long to wait
 
     `await` raises TimeoutError. At the end of the block the address is closed."""
 
     @overload
-    def __init__(self: callback[Any], *, title: str = "callback", **within: Unpack[Duration]) -> None: ...
+    def __init__(
+        self: callback[Any], *, title: str = "callback", send: Send = None, **within: Unpack[Duration]
+    ) -> None: ...
 
     @overload
-    def __init__(self, *, type: type[T], title: str = "callback", **within: Unpack[Duration]) -> None: ...
+    def __init__(
+        self, *, type: type[T], title: str = "callback", send: Send = None, **within: Unpack[Duration]
+    ) -> None: ...
 
-    def __init__(self, *, type: Any = Any, title: str = "callback", **within: Unpack[Duration]) -> None:
+    def __init__(
+        self, *, type: Any = Any, title: str = "callback", send: Send = None, **within: Unpack[Duration]
+    ) -> None:
         self._type = type
+        self._send = send
         self._params: dict[str, Any] = {"title": title}
         if type is not Any:
             self._params["schema"] = schema_of(type)
@@ -63,9 +78,21 @@ class callback(Generic[T]):
         return self._received().__await__()
 
     async def _received(self) -> T:
+        if self._send is not None and self._answer is None:
+            return await self._sent(self._send)
         if self._answer is None or self._read is None:
             raise RuntimeError("write `async with weft.callback() as c:`, and await c inside of it")
         return self._read(await self._answer)
+
+    async def _sent(self, send: Mapping[str, Any]) -> T:
+        if (trace := active()) is not None:
+            block = Block("callback", params={**self._params, "send": dict(send)})
+            return cast(T, await trace.record("callback", block, path=("body",), schema=self._params.get("schema")))
+        async with self:
+            body = send.get("body", {})
+            body = {**(body if isinstance(body, Mapping) else {"data": body}), "callback_url": self.url}
+            await http(**{"method": "POST", **send, "body": body})
+            return await self
 
 
 class Child(Generic[T]):
@@ -92,12 +119,6 @@ class Child(Generic[T]):
         if not self._answer.done():
             self._is_cancelled = True
             self._answer.cancel()
-
-
-@overload
-async def start(
-    workflow: FunctionWorkflow[P, Coroutine[Any, Any, T]], /, *args: P.args, **kwargs: P.kwargs
-) -> Child[T]: ...
 
 
 @overload

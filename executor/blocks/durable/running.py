@@ -19,6 +19,7 @@ from compiler.tracing.body import present_body
 from compiler.tracing.calls import Answer
 from compiler.tracing.durable import DurableFunction
 from compiler.tracing.steps import Step
+from compiler.tracing.trace import refuse_drawn
 from compiler.tracing.workflow import FunctionWorkflow
 from executor.blocks.durable.blocks import Blocks
 from executor.blocks.durable.tries import StepCall, declared
@@ -193,7 +194,8 @@ def _box(params: Mapping[str, Any]) -> str:
 
 
 def present(called: str) -> Running:
-    """Raises RuntimeError: no durable function calls this."""
+    """Raises RuntimeError: no durable function calls this; DefinitionError: a workflow function does."""
+    refuse_drawn(called)
     body = present_body()
     if not isinstance(body, Running):
         raise RuntimeError(

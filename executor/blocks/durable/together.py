@@ -15,6 +15,8 @@ from typing import Any, Generic, TypeVar, Unpack, overload
 from msgspec import Struct
 
 from compiler.tracing.duration import Duration, pause_of
+from compiler.tracing.trace import active, refuse_drawn
+from compiler.tracing.ways import drawn_together
 from executor.blocks.durable.running import present
 
 A = TypeVar("A")
@@ -56,7 +58,10 @@ async def gather(*given: Any, at_most: int = 10) -> Any:
     """Wait for all of them and return their results in order: `await gather(a(), b())`. Or call an async function with
     each item: `await gather(items, function, at_most=10)`, so many at the same time.
 
-    The first error cancels the others, and is raised when they have ended."""
+    The first error cancels the others, and is raised when they have ended. In a workflow function the calls are drawn
+    side by side."""
+    if (trace := active()) is not None:
+        return await drawn_together(trace, given, at_most)
     if len(given) == 2 and not isinstance(given[0], Awaitable):
         return await _each(given[0], given[1], at_most)
     return tuple(await _all(given))
@@ -77,6 +82,7 @@ async def first(*given: Awaitable[Any]) -> FirstCompleted[Any]:
     match await weft.first(weft.signal("confirmed"), weft.sleep(days=3)):
         case weft.FirstCompleted(0, payload): ...
         case weft.FirstCompleted(1): ..."""
+    refuse_drawn("first")
     if not given:
         raise TypeError("first() needs at least one call to wait for")
     tasks = _tasks(given)
@@ -91,6 +97,7 @@ async def first(*given: Awaitable[Any]) -> FirstCompleted[Any]:
 def timeout(time: float | timedelta | None = None, /, **more: Unpack[Duration]) -> asyncio.Timeout:
     """`async with weft.timeout(hours=2):` when the time is over, what is inside is cancelled, and raises TimeoutError.
     A step that changes something outside is left to finish."""
+    refuse_drawn("timeout")
     return asyncio.timeout(pause_of(time, more))
 
 

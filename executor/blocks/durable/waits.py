@@ -1,13 +1,17 @@
-"""Waits of durable functions beside `weft.sleep` and `weft.approve`: they may last for months, and hold no memory."""
+"""Waits beside `weft.sleep` and `weft.approve`: they may last for months, and hold no memory. In a workflow function
+each is a block."""
 
 from __future__ import annotations
 
 from collections.abc import Coroutine, Mapping
 from datetime import UTC, datetime
-from typing import Any, TypeVar, Unpack, overload
+from typing import Any, TypeVar, Unpack, cast, overload
 
+from compiler.builder.blocks import Sleep
+from compiler.builder.step import Block
 from compiler.signature import schema_of
 from compiler.tracing.duration import Duration, seconds_of
+from compiler.tracing.trace import active
 from executor.blocks.durable.running import present
 
 T = TypeVar("T")
@@ -15,6 +19,9 @@ T = TypeVar("T")
 
 async def until(time: datetime) -> None:
     """Wait until a time. One without a time zone is in UTC."""
+    if (trace := active()) is not None:
+        await trace.record("until", Sleep(until=time.isoformat() if isinstance(time, datetime) else time))
+        return
     at = time if time.tzinfo is not None else time.replace(tzinfo=UTC)
     await present("until").until(round(at.timestamp() * 1000))
 
@@ -38,6 +45,10 @@ async def signal(name: str, key: str | None = None, *, type: Any = Any, **within
 
     Raises TimeoutError. A signal that came before is taken at once."""
     params = {"name": name, "correlation": key, "expires_in_s": seconds_of(within)}
+    if (trace := active()) is not None:
+        schema = {} if type is Any else schema_of(type)
+        block = Block("signal", params=_given(params))
+        return await trace.record("signal", block, path=("payload",), schema=schema)
     return await present("signal").signal(_given(params), type)
 
 
@@ -69,8 +80,11 @@ async def form(
         "remind_before_s": remind_before,
         "expires_in_s": seconds_of(within),
     }
-    value: T = await present("form").form(_given(params), type)
-    return value
+    if (trace := active()) is not None:
+        asked = trace.record("form", Block("form", params=_given(params)), schema=params["fields"])
+    else:
+        asked = present("form").form(_given(params), type)
+    return cast(T, await asked)
 
 
 def _given(params: Mapping[str, Any]) -> dict[str, Any]:

@@ -133,6 +133,6 @@ def by_all_names(functions: Iterable[DurableFunction[Any, Any]]) -> dict[str, Du
 
 def durable_blocks(values: Iterable[Any]) -> list[Block]:
     """Return the block type for the durable functions among these and those that they call; none without any. Raises
-    ValueError, TraceError."""
+    ValueError, DefinitionError."""
     found = durables_of(values)
     return [DurableBlock(found)] if found else []

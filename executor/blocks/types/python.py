@@ -17,7 +17,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from compiler.builder.errors import TraceError
+from compiler.builder.errors import DefinitionError
 from compiler.catalog import BlockSpec, Finding, Params
 from compiler.diagnostics import suggest
 from compiler.references import escape
@@ -168,7 +168,7 @@ def _shown_of(step: Step[Any, Any]) -> str:
 
 
 def has_functions(module: ModuleType) -> bool:
-    """Return True if blocks call functions of the module. Raises ValueError, TraceError."""
+    """Return True if blocks call functions of the module. Raises ValueError, DefinitionError."""
     values = list(vars(module).values())
     return bool(steps_of(values) or durables_of(values))
 
@@ -212,7 +212,7 @@ def _steps_in(place: str) -> dict[str, Step[Any, Any]]:
     try:
         module = load_module(place)
         found = steps_of(vars(module).values())
-    except TraceError as error:
+    except DefinitionError as error:
         raise ValueError(f"{place}: {error}") from error
     except Exception as error:
         raise ValueError(f"{place}: {type(error).__name__}: {error}") from error
@@ -257,7 +257,7 @@ def load_module(place: str) -> ModuleType:
 
 def steps_of(values: Iterable[Any]) -> dict[str, Step[Any, Any]]:
     """Return the steps among these, and those that workflows among these call, also in other workflows, by name. Raises
-    ValueError, TraceError."""
+    ValueError, DefinitionError."""
     found = list(values)
     workflows = [value for value in found if is_composed(value)]
     for workflow in (*workflows, *called_by(workflows).values()):

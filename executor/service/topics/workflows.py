@@ -130,7 +130,7 @@ class Workflows(Topic):
         await self.save_called(*self._given)
 
     async def save_called(self, *workflows: Composed) -> None:
-        """Store the workflow functions that these call, each once. Raises CompileError, BadRequest, TraceError."""
+        """Store the workflow functions that these call, each once. Raises CompileError, BadRequest, DefinitionError."""
         for one in called_by(workflows, self._given).values():
             if one not in self._called:
                 self._called.add(one)

@@ -26,8 +26,8 @@ async def publish(text: str) -> str:
 
 
 @weft.workflow
-def lookup(query: str) -> Any:
-    return search(query)
+async def lookup(query: str) -> Any:
+    return await search(query)
 
 
 def call(name: str, **arguments: Any) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from compiler.builder.errors import TraceError
+from compiler.builder.errors import DefinitionError
 from compiler.tracing.policy import Retry
 from compiler.tracing.steps import step, steps_in
 from compiler.tracing.workflow import workflow
@@ -16,7 +16,8 @@ from tests.unit.compiler.tracing.shop import Item, Order, load_later, mail, pric
 
 
 async def test_outside_of_a_trace_a_step_is_its_function() -> None:
-    assert price(Item("tea", 2.5), factor=2) == 5
+    assert await price(Item("tea", 2.5), factor=2) == 5
+    assert price.function(Item("tea", 2.5), 3) == 7.5
     assert await load_later("a") == Order("a", [Item("tea", 2.5)])
 
 
@@ -53,18 +54,18 @@ def test_two_functions_cannot_share_a_name() -> None:
         steps_in([one, other])
 
     @workflow
-    def both() -> None:
-        one()
-        other()
+    async def both() -> None:
+        await one()
+        await other()
 
-    with pytest.raises(TraceError, match="two functions have the name 'same'"):
+    with pytest.raises(DefinitionError, match="two functions have the name 'same'"):
         both.document()
 
 
-def _many(*values: int) -> None: ...
+async def _many(*values: int) -> None: ...
 
 
-def _open(connection: socket.socket) -> None: ...
+async def _open(connection: socket.socket) -> None: ...
 
 
 def _back() -> socket.socket: ...  # type: ignore[empty-body]
@@ -75,27 +76,35 @@ def _back() -> socket.socket: ...  # type: ignore[empty-body]
     [(_many, "values"), (_open, "connection.*no JSON Schema"), (_back, "no JSON Schema")],
 )
 def test_what_has_no_json_form_is_refused_where_it_is_defined(function: Callable[..., Any], message: str) -> None:
-    with pytest.raises(TraceError, match=message) as caught:
+    with pytest.raises(DefinitionError, match=message) as caught:
         step(function)
     assert (caught.value.file, caught.value.line) == (__file__, function.__code__.co_firstlineno)
     if function is not _back:
-        with pytest.raises(TraceError, match=message):
+        with pytest.raises(DefinitionError, match=message):
             workflow(function)
 
 
 @pytest.mark.parametrize("options", [{"effect": "maybe"}, {"timeout": 0}, {"retries": 1000}, {"name": "<a>"}])
 def test_options_that_cannot_be_meant_are_refused(options: dict[str, Any]) -> None:
-    with pytest.raises(TraceError):
+    with pytest.raises(DefinitionError):
         step(**options)(mail.function)
 
 
 def test_a_workflow_is_not_called_outside_of_an_engine() -> None:
     @workflow
-    def one() -> None:
-        mail("a")
+    async def one() -> None:
+        await mail("a")
 
-    with pytest.raises(TraceError, match="runs in an engine"):
-        one()
+    with pytest.raises(DefinitionError, match="runs in an engine"):
+        one()  # type: ignore[unused-coroutine]  # it raises before there is one
+
+
+def test_a_workflow_is_an_async_function() -> None:
+    def one() -> None: ...
+
+    with pytest.raises(DefinitionError, match="one is not an `async def`, as functions of workflows are") as caught:
+        workflow(one)  # type: ignore[arg-type]  # tested
+    assert caught.value.line == one.__code__.co_firstlineno
 
 
 def test_an_option_that_does_not_exist_is_refused() -> None:

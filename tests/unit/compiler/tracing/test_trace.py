@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
-from compiler.builder.errors import TraceError
+from compiler.builder.errors import DefinitionError
 from compiler.compile import compile_document
 from compiler.tracing.blocks import http
-from compiler.tracing.calls import approve, continue_as_new, in_order, sleep
+from compiler.tracing.calls import approve, continue_as_new, sleep
 from compiler.tracing.ways import attempt, each, otherwise, when
 from compiler.tracing.workflow import FunctionWorkflow, call, workflow
+from executor.blocks.durable.opened import callback
+from executor.blocks.durable.together import gather
+from executor.blocks.durable.waits import form, signal, until
 from executor.blocks.types.python import Python
 from executor.blocks.types.registry import Registry
 from tests.unit.compiler.tracing.shop import Item, load, load_later, mail, pay, price, total
@@ -33,14 +37,14 @@ def edges(document: dict[str, Any]) -> list[str]:
 
 def test_calls_are_blocks_and_uses_are_edges_and_references() -> None:
     @workflow
-    def offer(order: str, factor: int = 2) -> Any:
+    async def offer(order: str, factor: int = 2) -> Any:
         """Prices an order.
 
         Not this.
         """
-        found = load(order)
-        one = price(found.items[0], factor)
-        return total([one, 1, {"of": one}], note=f"for {found.customer}")
+        found = await load(order)
+        one = await price(found.items[0], factor)
+        return await total([one, 1, {"of": one}], note=f"for {found.customer}")
 
     document = traced(offer)
 
@@ -64,55 +68,90 @@ def test_calls_are_blocks_and_uses_are_edges_and_references() -> None:
 
 
 def test_a_second_trace_gives_the_same_document() -> None:
-    def offer(order: str) -> Any:
-        return [load(order).customer, load(order), mail("again")]
+    async def offer(order: str) -> Any:
+        return [(await load(order)).customer, await load(order), await mail("again")]
 
     document = traced(workflow(offer))
     assert document == workflow(offer).document()
     assert [*document["blocks"]] == ["start", "load", "load-2", "mail", "result"]
 
 
-def test_independent_calls_run_side_by_side_and_after_orders_them() -> None:
+def test_await_is_order_and_gather_is_side_by_side() -> None:
+    async def told(text: str) -> Any:
+        await mail(text)
+        return await mail("again")
+
     @workflow
-    def both() -> None:
-        paid = pay(1)
-        mail("side by side")
-        mail.with_options(id="then", after=[paid])("after")
+    async def both(order: str) -> Any:
+        await pay(1)
+        found, words = await gather(load(order), told(order))
+        return await total([found.items[0].price], f"told {words}")
 
-    assert edges(traced(both)) == ["start pay", "start mail", "pay then"]
+    document = traced(both)
+    assert edges(document) == [
+        "start pay", "pay load", "pay mail", "mail mail-2", "load total", "mail-2 total",
+    ]  # fmt: skip
+    assert document["blocks"]["total"]["params"]["arguments"] == {
+        "prices": ["<load.items[0].price>"],
+        "note": "told <mail-2>",
+    }
 
 
-def test_in_order_each_call_waits_for_all_before_it() -> None:
+def test_gather_with_items_is_each() -> None:
     @workflow
-    def ordered() -> None:
-        mail("a")
-        with in_order():
-            pay(1)
-            pay(2)
-        mail("b")
+    async def prices(order: str) -> Any:
+        found = await load(order)
+        known = await gather(["a", "b"], mail)
+        return [await gather(found.items, price, at_most=3), *known]
 
-    assert edges(traced(ordered)) == ["start mail", "mail pay", "pay pay-2", "pay-2 mail-2"]
+    document = traced(prices)
+    assert document["blocks"]["each-price"]["params"]["concurrency"] == 3
+    assert edges(document)[1:5] == ["load mail", "load mail-2", "mail each-price", "mail-2 each-price"]
 
 
-def test_a_pause_waits_for_all_before_it_and_all_after_it_wait() -> None:
+def test_a_branch_of_gather_without_calls_is_no_edge() -> None:
+    async def nothing() -> int:
+        return 1
+
     @workflow
-    def paused() -> None:
-        pay(1)
-        mail("a")
-        sleep(60)
-        mail("b")
-        pay(2)
+    async def both() -> None:
+        await mail("a")
+        await gather(nothing(), mail("b"))
+        await mail("c")
+        assert await gather(nothing(), nothing()) == (1, 1)
+        await mail("d")
 
-    document = traced(paused)
-    assert edges(document) == ["start pay", "start mail", "pay sleep", "mail sleep", "sleep mail-2", "sleep pay-2"]
-    assert document["blocks"]["sleep"]["params"] == {"seconds": 60}
+    assert edges(traced(both)) == ["start mail", "mail mail-2", "mail-2 mail-3", "mail-3 mail-4"]
+
+
+def test_waits_are_the_blocks_of_these_names() -> None:
+    @workflow
+    async def waits(order: str, at: datetime) -> Any:
+        await sleep(60)
+        await until(datetime(2030, 1, 1, tzinfo=UTC))
+        await until(at)
+        paid = await signal("paid", order, type=Item, days=1)
+        asked = await form("Address?", type=Item, minutes=1)
+        done: Any = await callback(send={"url": f"https://example.org/{order}"}, type=Item)
+        return [paid.price, asked.name, done.name]
+
+    document = traced(waits)
+    params = {name: block.get("params") for name, block in document["blocks"].items()}
+    assert params["sleep"] == {"seconds": 60}
+    assert params["until"] == {"until": "2030-01-01T00:00:00+00:00"}
+    assert params["until-2"] == {"until": "<start.at>"}
+    assert params["signal"] == {"name": "paid", "correlation": "<start.order>", "expires_in_s": 86_400}
+    assert (params["form"]["title"], params["form"]["expires_in_s"]) == ("Address?", 60)
+    assert params["result"] == {"value": ["<signal.payload.price>", "<form.name>", "<callback.body.name>"]}
+    assert params["callback"]["send"] == {"url": "https://example.org/<start.order>"}
+    assert len(edges(document)) == 7
 
 
 def test_each_is_a_parallel_whose_value_is_the_list() -> None:
     @workflow
-    def sums(order: str) -> Any:
-        found = load(order)
-        return total(each(found.items, price, concurrency=5), note="x")
+    async def sums(order: str) -> Any:
+        found = await load(order)
+        return await total(await each(found.items, price, concurrency=5), note="x")
 
     document = traced(sums)
     blocks = document["blocks"]
@@ -128,15 +167,15 @@ def test_each_is_a_parallel_whose_value_is_the_list() -> None:
 
 def test_a_body_that_returns_an_object_ends_with_it() -> None:
     @workflow
-    def rows(order: str) -> Any:
-        found = load(order)
-        other = mail(found.customer)
+    async def rows(order: str) -> Any:
+        found = await load(order)
+        other = await mail(found.customer)
 
-        def row(item: Any) -> Any:
-            pay(item.price)
-            return {"name": item.name, "price": price(item), "mail": other}
+        async def row(item: Any) -> Any:
+            await gather(pay(item.price), mail("x"))
+            return {"name": item.name, "price": await price(item), "mail": other}
 
-        return each(found.items, row, one_at_a_time=True)
+        return await each(found.items, row, one_at_a_time=True)
 
     document = traced(rows)
     assert document["blocks"]["each-row"]["type"] == "loop"
@@ -145,20 +184,19 @@ def test_a_body_that_returns_an_object_ends_with_it() -> None:
         "price": "<price>",
         "mail": "<mail>",
     }
-    # `mail` is outside: the loop waits for it, not the block in the loop
     assert edges(document) == [
-        "start load", "load mail", "mail each-row", "each-row:body pay", "each-row:body price", "price value",
-        "pay value", "each-row result",
+        "start load", "load mail", "mail each-row", "each-row:body pay", "each-row:body mail-2", "pay price",
+        "mail-2 price", "price value", "each-row result",
     ]  # fmt: skip
 
 
 def test_when_chooses_a_value() -> None:
     @workflow
-    def choose(order: str, limit: float) -> Any:
-        found = load(order)
-        cost = price(found.items[0])
-        words = when((cost > limit) & ~(found.customer == "ada"), lambda: pay(cost), lambda: f"free for {order}")
-        return mail(words)
+    async def choose(order: str, limit: float) -> Any:
+        found = await load(order)
+        cost = await price(found.items[0])
+        words = await when((cost > limit) & ~(found.customer == "ada"), lambda: pay(cost), lambda: f"free for {order}")
+        return await mail(words)
 
     document = traced(choose)
     blocks = document["blocks"]
@@ -173,30 +211,26 @@ def test_when_chooses_a_value() -> None:
     ]  # fmt: skip
 
 
-def test_what_a_branch_reads_from_outside_is_there_before_the_condition() -> None:
-    """A block starts when one of its edges is live: an edge from outside would start it although the branch is not."""
-
+def test_a_branch_reads_what_was_before_the_condition() -> None:
     @workflow
-    def branch(order: str) -> None:
-        found = load(order)
-        paid = pay(1)
+    async def branch(order: str) -> None:
+        found = await load(order)
+        paid = await pay(1)
         with when(found.customer == "ada"):
-            mail(paid)
+            await mail(paid)
         with otherwise():
-            mail("nothing")
+            await mail("nothing")
 
     document = traced(branch)
-    assert edges(document) == [
-        "start load", "start pay", "load when", "pay when", "when:then mail", "when:else mail-2",
-    ]  # fmt: skip
+    assert edges(document) == ["start load", "load pay", "pay when", "when:then mail", "when:else mail-2"]
 
 
-def test_a_pause_after_a_branch_waits_for_both_ways() -> None:
+def test_what_follows_a_branch_waits_for_both_ways() -> None:
     @workflow
-    def branch(order: str) -> None:
-        with when(load(order).customer == None):  # noqa: E711
-            mail("a")
-        sleep(1)
+    async def branch(order: str) -> None:
+        with when((await load(order)).customer == None):  # noqa: E711
+            await mail("a")
+        await sleep(1)
 
     document = traced(branch)
     assert document["blocks"]["when"]["params"]["cases"][0]["when"] == "<load.customer> == null"
@@ -205,8 +239,8 @@ def test_a_pause_after_a_branch_waits_for_both_ways() -> None:
 
 def test_attempt_catches_what_fails() -> None:
     @workflow
-    def careful(amount: float) -> Any:
-        return attempt(lambda: pay(amount), lambda error: mail(f"failed: {error.message}"))
+    async def careful(amount: float) -> Any:
+        return await attempt(lambda: pay(amount), lambda error: mail(f"failed: {error.message}"))
 
     document = traced(careful)
     assert document["blocks"]["mail"]["params"]["arguments"] == {"text": "failed: <attempt.error.message>"}
@@ -220,14 +254,14 @@ def test_attempt_catches_what_fails() -> None:
 
 def test_attempt_cleans_up() -> None:
     @workflow
-    def clean(order: str) -> Any:
-        found = load(order)
+    async def clean(order: str) -> Any:
+        found = await load(order)
 
-        def close() -> None:
-            mail(f"closed for {found.customer}")
-            pay(0)
+        async def close() -> None:
+            await mail(f"closed for {found.customer}")
+            await pay(0)
 
-        return attempt(lambda: price(found.items[0]), finally_=close)
+        return await attempt(lambda: price(found.items[0]), finally_=close)
 
     document = traced(clean)
     assert {name: block.get("parent") for name, block in document["blocks"].items()} == {
@@ -235,8 +269,7 @@ def test_attempt_cleans_up() -> None:
         "result": None,
     }  # fmt: skip
     assert edges(document) == [
-        "start load", "load attempt", "attempt:body price", "attempt:finally mail", "attempt:finally pay",
-        "attempt result",
+        "start load", "load attempt", "attempt:body price", "attempt:finally mail", "mail pay", "attempt result",
     ]  # fmt: skip
     assert document["blocks"]["result"]["params"] == {"value": "<attempt.results[0]>"}
 
@@ -245,9 +278,9 @@ def test_a_way_that_returns_a_value_from_outside_has_a_block_for_it() -> None:
     """Such a value is there whichever way the run takes."""
 
     @workflow
-    def choose(order: str) -> Any:
-        found = load(order)
-        return when(found.customer == "ada", lambda: mail("hi"), lambda: found.customer)
+    async def choose(order: str) -> Any:
+        found = await load(order)
+        return await when(found.customer == "ada", lambda: mail("hi"), lambda: found.customer)
 
     document = traced(choose)
     assert document["blocks"]["value"]["params"] == {"value": "<load.customer>"}
@@ -256,16 +289,16 @@ def test_a_way_that_returns_a_value_from_outside_has_a_block_for_it() -> None:
 
 def test_a_choice_that_nothing_reads_has_no_block() -> None:
     @workflow
-    def notify(order: str) -> None:
-        when(load(order).customer == "ada", lambda: mail("hi"), lambda: mail("ho"))
+    async def notify(order: str) -> None:
+        await when((await load(order)).customer == "ada", lambda: mail("hi"), lambda: mail("ho"))
 
     assert [*traced(notify)["blocks"]] == ["start", "load", "when", "mail", "mail-2"]
 
 
 def test_a_cleanup_beside_a_way_for_errors() -> None:
     @workflow
-    def careful() -> None:
-        attempt(lambda: pay(1), lambda error: mail(error.message), finally_=lambda: mail("closed"))
+    async def careful() -> None:
+        await attempt(lambda: pay(1), lambda error: mail(error.message), finally_=lambda: mail("closed"))
 
     assert edges(traced(careful)) == [
         "start attempt", "attempt:body pay", "attempt:finally mail", "attempt:error mail-2",
@@ -280,27 +313,33 @@ def test_a_cleanup_beside_a_way_for_errors() -> None:
     ],
 )
 def test_attempts_that_say_too_little(function: Any, message: str) -> None:
-    function.__name__ = "wrong"
-    with pytest.raises(TraceError, match=message):
-        workflow(function).document()
+    async def wrong() -> None:
+        await function()
+
+    with pytest.raises(DefinitionError, match=message):
+        workflow(wrong).document()
 
 
 def test_a_cleanup_reads_nothing_of_what_it_cleans() -> None:
     @workflow
-    def wrong() -> None:
+    async def wrong() -> None:
         kept: list[Any] = []
-        attempt(lambda: kept.append(pay(1)), finally_=lambda: mail(kept[0]))
 
-    with pytest.raises(TraceError, match=r"<pay> exists only in a branch or body that ends before this"):
+        async def do() -> None:
+            kept.append(await pay(1))
+
+        await attempt(do, finally_=lambda: mail(kept[0]))
+
+    with pytest.raises(DefinitionError, match=r"<pay> exists only in a branch or body that ends before this"):
         wrong.document()
 
 
 def test_approve_call_and_http_are_the_blocks_of_these_names() -> None:
     @workflow
-    def ask(order: str) -> Any:
-        answer = approve("Pay?", show={"order": order}, fields=Item, expires_in=60, on_expire="reject")
-        child = call("billing", {"name": answer.name})
-        return http("https://example.org/", method="POST", body={"paid": child, "by": answer.answered_by}).status
+    async def ask(order: str) -> Any:
+        answer = await approve("Pay?", show={"order": order}, fields=Item, expires_in=60, on_expire="reject")
+        child = await call("billing", {"name": answer.fields.name})
+        return (await http("https://example.org/", method="POST", body={"paid": child, "by": answer.by})).status
 
     blocks = traced(ask)["blocks"]
     assert blocks["approve"]["params"] == {
@@ -321,53 +360,44 @@ def test_approve_call_and_http_are_the_blocks_of_these_names() -> None:
 
 def test_a_workflow_in_a_workflow_is_a_run_of_its_own() -> None:
     @workflow(name="inner")
-    def one(order: str) -> Any:
-        return load(order)
+    async def one(order: str) -> Any:
+        return await load(order)
 
     @workflow
-    def outer() -> Any:
-        return one("a")
+    async def outer() -> Any:
+        return await one("a")
 
     document = traced(outer)
     assert document["blocks"]["call-inner"]["params"] == {"workflow": "inner", "input": {"order": "a"}}
 
 
-def test_async_functions_are_traced_as_others() -> None:
-    @workflow
-    async def offer(order: str) -> Any:
-        found = await load_later(order)
-        return price(found.items[0])
-
-    assert edges(traced(offer)) == ["start load_later", "load_later price"]
-
-
 def test_structs_with_traced_values_are_objects() -> None:
     @workflow
-    def made(order: str) -> Any:
-        return price(Item(load(order).customer, 2))
+    async def made(order: str) -> Any:
+        return await price(Item((await load(order)).customer, 2))
 
     assert traced(made)["blocks"]["price"]["params"]["arguments"] == {"item": {"name": "<load.customer>", "price": 2}}
 
 
 def test_a_name_that_a_reference_would_find_instead_is_refused() -> None:
     @workflow
-    def confusing(order: str) -> Any:
-        found = load(order)
-        other = mail.with_options(id="loadcustomer")("x")
+    async def confusing(order: str) -> Any:
+        found = await load(order)
+        other = await mail.with_options(id="loadcustomer")("x")
         return [found.customer, other]
 
-    with pytest.raises(TraceError, match=r"<load\.customer> would read the block 'loadcustomer'"):
+    with pytest.raises(DefinitionError, match=r"<load\.customer> would read the block 'loadcustomer'"):
         confusing.document()
 
 
 def test_a_run_that_continues_as_new_has_nothing_behind_that() -> None:
-    def offer(order: str, seen: int = 0) -> Any:
-        found = load(order)
+    async def offer(order: str, seen: int = 0) -> Any:
+        found = await load(order)
         with when(found.customer == "Ada"):
-            mail("again")
-            continue_as_new({"order": order, "seen": found})
+            await mail("again")
+            await continue_as_new({"order": order, "seen": found})
         with otherwise():
-            mail("enough")
+            await mail("enough")
 
     document = workflow(offer).document()
     assert document["blocks"]["continue"] == {
@@ -380,20 +410,20 @@ def test_a_run_that_continues_as_new_has_nothing_behind_that() -> None:
 
 
 def test_what_follows_a_way_that_continues_as_new_follows_the_others() -> None:
-    def offer(order: str) -> Any:
-        found = load(order)
+    async def offer(order: str) -> Any:
+        found = await load(order)
         with when(found.customer == "Ada"):
-            continue_as_new({"order": order})
-        mail("enough")
+            await continue_as_new({"order": order})
+        await mail("enough")
 
     document = traced(workflow(offer))
     assert edges(document) == ["start load", "load when", "when:then continue", "when:else mail"]
 
 
-def test_a_call_behind_the_end_of_the_run_is_an_error() -> None:
-    def offer(order: str) -> Any:
-        continue_as_new({"order": order})
-        return mail(order)
+def test_a_call_after_the_end_of_the_run_is_an_error() -> None:
+    async def offer(order: str) -> Any:
+        await continue_as_new({"order": order})
+        return await mail(order)
 
-    with pytest.raises(TraceError, match=r"no call can follow weft\.continue_as_new"):
+    with pytest.raises(DefinitionError, match=r"no call can follow weft\.continue_as_new"):
         workflow(offer).document()

@@ -80,7 +80,7 @@ def test_a_function_that_returns_a_tree(write: Write, made: str) -> None:
 def test_functions_that_are_traced(write: Write) -> None:
     file = write(
         "import weft\n@weft.step\ndef double(n: int) -> int:\n    return 2 * n\n"
-        "@weft.workflow\ndef twice(n: int):\n    return double(double(n))\n"
+        "@weft.workflow\nasync def twice(n: int):\n    return await double(await double(n))\n"
     )
     assert names(read_flow(str(file))[0])[0] == "twice"
     ran = weft("validate", str(file))

@@ -23,7 +23,9 @@ def check(folder: Path, text: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_it_prints_the_documents_whatever_the_file_prints(tmp_path: Path) -> None:
-    flows = "@weft.workflow\ndef flow(n: int):\n    return one(n)\nclassic = draw.Workflow('b', draw.Set(1))\n"
+    flows = (
+        "@weft.workflow\nasync def flow(n: int):\n    return await one(n)\nclassic = draw.Workflow('b', draw.Set(1))\n"
+    )
     text = f"print('hello')\nfrom weft import draw\n{STEP}{flows}"
     done = check(tmp_path, text)
     found = json.loads(done.stdout)
@@ -55,11 +57,12 @@ def test_it_finds_what_weft_deploy_finds(text: str, names: list[str], tmp_path: 
         (STEP, "has no workflow"),
         ("import weft\nweft.nope\n", "line 2"),
         (
-            f"{STEP}@weft.workflow\ndef flow(n: int):\n    return one(n + 1)\n",
+            f"{STEP}@weft.workflow\nasync def flow(n: int):\n    return await one(n + 1)\n",
             "line 7: a traced value cannot be computed",
         ),
         (
-            f"{STEP}@weft.workflow(name='a')\ndef b():\n    one(1)\n@weft.workflow(name='a')\ndef c():\n    one(1)\n",
+            f"{STEP}@weft.workflow(name='a')\nasync def b():\n    await one(1)\n"
+            "@weft.workflow(name='a')\nasync def c():\n    await one(1)\n",
             "the name 'a'",
         ),
         ("from weft import draw\nflow = draw.Workflow('b', draw.Http(' '))\n", "b has errors:"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,7 +12,7 @@ import pytest
 
 import weft
 from executor.open.embed import open_engine
-from executor.open.testing.engines import engine
+from executor.open.testing.engines import engine, settled
 from executor.open.testing.play import finish
 from tests.support.endpoints import Request, answer, http
 
@@ -48,11 +49,11 @@ async def misspelled(url: str) -> None:
 
 
 @weft.workflow
-def drawn(url: str) -> Any:
-    page = weft.http(url)
-    rows = weft.sql("shop", "SELECT 1")
-    found = weft.agent("dev:m", page.body, output=list[str])
-    return weft.email("ada@example.org", "Found", [found, rows.rows])
+async def drawn(url: str) -> Any:
+    page = await weft.http(url)
+    rows = await weft.sql("shop", "SELECT 1")
+    found = await weft.agent("dev:m", page.body, output=list[str])
+    return await weft.email("ada@example.org", "Found", [found, rows.rows])
 
 
 @pytest.fixture(autouse=True)
@@ -83,6 +84,22 @@ async def test_a_key_of_its_own_for_each_request() -> None:
             await finish(opened, (await opened.submit(order, url=server.url)).run)
     keys = {one.headers["idempotency-key"] for one in asked if one.method == "POST"}
     assert len(keys) == 2
+
+
+@weft.durable
+async def asks_the_bank(url: str) -> Any:
+    return await weft.callback(send={"url": url, "body": {"amount": 3}})
+
+
+async def test_a_callback_sends_its_address() -> None:
+    async with http(shop) as server, engine(workflows=[asks_the_bank], allow_private=[server.place]) as opened:
+        run = (await opened.submit(asks_the_bank, url=server.url)).run
+        await settled(opened)
+        (request,) = asked
+        body = json.loads(request.body)
+        assert (request.method, body["amount"]) == ("POST", 3)
+        await opened.callbacks.receive(body["callback_url"].rpartition("/")[2], {"paid": 1}, {})
+        assert (await finish(opened, run)).output == {"paid": 1}
 
 
 async def test_a_database(tmp_path: Path) -> None:

@@ -278,8 +278,8 @@ def in_thread(text: str) -> str:
 
 
 @weft.workflow
-def drawn(text: str) -> Any:
-    return again(text)
+async def drawn(text: str) -> Any:
+    return await again(text)
 
 
 @weft.durable
@@ -287,7 +287,7 @@ async def parent(name: str) -> list[Any]:
     child = await signup(name)
     by_call = await weft.call(drawn, {"text": child})
     first, second = in_thread("a"), in_thread("b")
-    return [child, by_call, await first, await second]  # type: ignore[misc]  # plain functions are awaited as well
+    return [child, by_call, await first, await second]
 
 
 async def test_child_runs_of_durable_and_drawn_workflows_and_plain_functions() -> None:
@@ -295,8 +295,8 @@ async def test_child_runs_of_durable_and_drawn_workflows_and_plain_functions() -
 
 
 @weft.workflow
-def calls_durable(name: str) -> Any:
-    return signup(name)
+async def calls_durable(name: str) -> Any:
+    return await signup(name)
 
 
 async def test_a_drawn_workflow_calls_a_durable_function() -> None:
@@ -442,7 +442,7 @@ def test_outside_of_a_durable_function_they_say_where_they_belong(call: Callable
 async def test_waits_outside_of_a_durable_function_say_where_they_belong() -> None:
     with pytest.raises(RuntimeError, match=r"weft\.signal\(\) works in a durable function"):
         await weft.signal("x")
-    with pytest.raises(weft.TraceError, match="which runs in an engine"):
+    with pytest.raises(weft.DefinitionError, match="which runs in an engine"):
         await signup("ada")
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import weft
-from compiler.builder.errors import TraceError
+from compiler.builder.errors import DefinitionError
 from executor.blocks.http.client import GuardedClient
 from executor.blocks.sandbox.sandbox import Sandbox
 from executor.blocks.services import Services
@@ -411,7 +411,7 @@ def test_functions_that_can_be_no_query_or_update() -> None:
         (seen.function, quiet.query, "has 'seen' already"),
     ):
         of: Any = made
-        with pytest.raises(TraceError, match=text):
+        with pytest.raises(DefinitionError, match=text):
             of(function)
     with pytest.raises(RuntimeError, match="works in its durable function"):
         asyncio.run(add.next())

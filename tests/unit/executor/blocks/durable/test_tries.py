@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import weft
-from compiler.builder.errors import TraceError
+from compiler.builder.errors import DefinitionError
 from executor.kernel.journal.codec import data_of
 from executor.open.engine import Engine
 from executor.open.testing.engines import BEGIN_MS, ManualClock, engine, settled
@@ -119,14 +119,14 @@ def picky(kind: str) -> str:
 @weft.durable
 async def choosing(kind: str) -> str:
     try:
-        return str(await picky(kind))  # type: ignore[misc]  # a plain function is awaited
+        return str(await picky(kind))
     except weft.StepFailed as error:
         return error.type.rpartition(".")[2]
 
 
 @weft.workflow
-def drawn(kind: str) -> str:
-    return weft.attempt(lambda: picky(kind), lambda error: error.code)
+async def drawn(kind: str) -> str:
+    return await weft.attempt(lambda: picky(kind), lambda error: error.code)
 
 
 @pytest.mark.parametrize(("kind", "times"), [("busy", 6), ("value", 1), ("expired", 1)])
@@ -426,13 +426,17 @@ async def test_a_step_says_what_follows_when_its_process_ended(
 def test_options_that_cannot_be_meant_are_refused_where_they_are_written() -> None:
     def one() -> None: ...
 
-    with pytest.raises(TraceError, match=r"only takes classes of exceptions, such as only=\(ValueError,\), not 'busy'"):
+    with pytest.raises(
+        DefinitionError, match=r"only takes classes of exceptions, such as only=\(ValueError,\), not 'busy'"
+    ):
         weft.step(retries=weft.Retry(2, only=("busy",)))(one)  # type: ignore[arg-type]  # tested
-    with pytest.raises(TraceError, match="raises takes classes of exceptions"):
+    with pytest.raises(DefinitionError, match="raises takes classes of exceptions"):
         weft.step(raises=(KeyboardInterrupt,))(one)  # type: ignore[arg-type]  # tested
-    with pytest.raises(TraceError, match="one may change something, which its cache would prevent: set effect='read'"):
+    with pytest.raises(
+        DefinitionError, match="one may change something, which its cache would prevent: set effect='read'"
+    ):
         weft.step(cache=True)(one)
-    with pytest.raises(TraceError, match=r"write them in @weft.step\(retries"):
+    with pytest.raises(DefinitionError, match=r"write them in @weft.step\(retries"):
         lost_ask.with_options(retries=weft.Retry(2, never=(ValueError,)))
     with pytest.raises(ValueError, match="first at most at_most"):
         weft.Retry(3, first=400)

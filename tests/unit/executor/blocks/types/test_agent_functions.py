@@ -60,9 +60,9 @@ async def flaky() -> str:
 
 
 @weft.workflow
-def lookup(query: str) -> Any:
+async def lookup(query: str) -> Any:
     """Look a thing up."""
-    return search(query)
+    return await search(query)
 
 
 @weft.durable

@@ -194,7 +194,7 @@ def keyed(item: Item) -> str:
 @step
 async def keyed_later(ctx: StepContext, item: Item) -> list[str]:
     assert current() is ctx
-    return [keyed(item), await asyncio.to_thread(keyed, item)]
+    return [await keyed(item), await asyncio.to_thread(keyed.function, item)]
 
 
 STEPS = Python({one.function.__name__: one for one in (priced, told, wrong, forgot, keyed, keyed_later)})
@@ -209,7 +209,7 @@ async def test_a_step_finds_its_context_in_threads_and_functions_that_it_calls()
     assert await call_step("keyed", {"item": item}) == f"{key} tea"
     assert await call_step("keyed_later", {"item": item}) == [f"{key} tea", f"{key} tea"]
     with pytest.raises(RuntimeError, match=r"weft\.context\(\) works while a run executes a step"):
-        keyed(Item("tea", 3))
+        await keyed(Item("tea", 3))
 
 
 async def test_steps_side_by_side_have_a_context_each() -> None:
@@ -298,7 +298,7 @@ def test_the_steps_of_a_file_are_registered_as_a_whole(tmp_path: Path, monkeypat
     file.write_text(
         "import weft_test_parts as parts\nfrom compiler.tracing.workflow import workflow\n"
         "from compiler.tracing.steps import step\n@step\ndef whole(n: int) -> int: return n\n"
-        "@workflow\ndef flow():\n    return whole(parts.part())\n"
+        "@workflow\nasync def flow():\n    return await whole(await parts.part())\n"
     )
     try:
         found = import_functions([str(file)])
@@ -317,7 +317,7 @@ def test_the_steps_of_a_file_are_registered_as_a_whole(tmp_path: Path, monkeypat
         ("x = ", "SyntaxError"),
         ("import weft_test_no_such", "No module named 'weft_test_no_such'"),
         (
-            "from compiler.tracing.workflow import workflow\n@workflow\ndef flow(a):\n    if a: pass\n",
+            "from compiler.tracing.workflow import workflow\n@workflow\nasync def flow(a):\n    if a: pass\n",
             "weft_test_flow.py, line 4: a traced value has no truth value",
         ),
     ],
