@@ -74,9 +74,40 @@ class Polling(TypedParams, literal=True):
         order=2_001,
         advanced=True,
     )
-    enabled: bool = param(
-        "Enabled", "Can also be changed later without publishing a new version.", default=True, order=2_002
+    batch_max: int | None = param(
+        "Events in one run",
+        "A run then gets a list of at most this number. Without it, each event starts a run.",
+        order=2_002,
+        advanced=True,
+        minimum=1,
+        maximum=1_000,
     )
+    batch_within_s: float = param(
+        "Wait for a full list (seconds)",
+        "A list that is not full starts its run after this time.",
+        default=0,
+        order=2_003,
+        advanced=True,
+        minimum=0,
+        maximum=86_400,
+    )
+    debounce_s: float = param(
+        "Wait until it is quiet (seconds)",
+        "Events start one run together once no other has come for this time.",
+        default=0,
+        order=2_004,
+        advanced=True,
+        minimum=0,
+        maximum=3_600,
+    )
+    enabled: bool = param(
+        "Enabled", "Can also be changed later without publishing a new version.", default=True, order=2_005
+    )
+
+    @property
+    def groups(self) -> bool:
+        """True if a run gets a list of events."""
+        return bool(self.batch_max or self.batch_within_s or self.debounce_s)
 
 
 # Changes of these leave the source the same one, whose state counts.
@@ -103,7 +134,9 @@ def event_spec(
 
     def output_of(params: Params) -> dict[str, Any]:
         at = {"type": "integer", "description": "When it was found, in Unix milliseconds"}
-        return shape(event=event(params) or {}, id="string", at=at)
+        one = event(params) or {}
+        groups = any(params.get(name) for name in ("batch_max", "batch_within_s", "debounce_s"))
+        return shape(event=one, id="string", at=at, **({"events": {"type": "array", "items": one}} if groups else {}))
 
     return BlockSpec(
         type=type,

@@ -46,18 +46,27 @@ SEEN_MAX: Final = 10_000
 BACKOFF_MAX_MS: Final = 3_600_000
 ALERT_AT: Final = 3  # failures in a row
 ERROR_CHARS_MAX: Final = 500
+BATCH_MAX: Final = 1_000  # events of a run, unless its trigger has fewer
+DEBOUNCES_MAX: Final = 10  # events that never stop wait no longer than this many times
 FAILURES_MAX: Final = 20  # of one poll that are listed
 
 
 class State(Struct, omit_defaults=True):
-    """`seen`: the last ids, newest last; `failures`: in a row. A state that is None has not seen its source."""
+    """`seen`: the last ids, newest last; `failures`: in a row. `waiting`: events that wait for others are still in the
+    source, since `first_ms`, and were fewer until `last_ms`. A state that is None has not seen its source."""
 
     position: Any = None
     seen: list[str] = []
     failures: int = 0
+    waiting: int = 0
+    first_ms: int = 0
+    last_ms: int = 0
 
 
 AlertsOf = Callable[[ScheduleRow, int], Awaitable[tuple[AlertRow, ...]]]
+
+
+Group = list[tuple[str, Event]]  # the events of a run, with their digests
 
 
 class Polls(Topic):
@@ -163,13 +172,17 @@ class Polls(Topic):
         now_ms = self._clock.now_ms()
         next_ms = now_ms if found.more else cron.parse(row.cron, row.tz).next(now_ms) or now_ms + BACKOFF_MAX_MS
         started: list[str] = []
-        listed = list(new.items())
-        parts = [listed[at : at + RUNS_MAX] for at in range(0, len(listed), RUNS_MAX)] or [[]]
+        groups, left = _grouped(list(new.items()), polling, state, now_ms)
+        if left.waiting:
+            next_ms = min(cron.parse(row.cron, row.tz).next(now_ms) or now_ms, _until_ms(left, polling, now_ms))
+        parts = [groups[at : at + RUNS_MAX] for at in range(0, len(groups), RUNS_MAX)] or [[]]
         for number, part in enumerate(parts, 1):
-            runs, failures = await self._runs_of(row, start, part)
-            known = State(known.position, [*known.seen, *(id for id, _ in part)])
+            runs, failures = await self._runs_of(row, start, part, polling.groups)
+            known = State(known.position, [*known.seen, *(id for group in part for id, _ in group)])
             is_last = number == len(parts)
-            if is_last:
+            if is_last and left.waiting:
+                known = replace(left, position=known.position, seen=known.seen)
+            elif is_last:
                 present = dict.fromkeys(last)
                 known = State(found.position, [*(id for id in known.seen if id not in present), *present])
             known.seen = known.seen[-SEEN_MAX:]
@@ -195,17 +208,24 @@ class Polls(Topic):
         return started
 
     async def _runs_of(
-        self, row: ScheduleRow, start: StartOf, events: Sequence[tuple[str, Event]]
+        self, row: ScheduleRow, start: StartOf, groups: Sequence[Group], are_lists: bool
     ) -> tuple[list[NewRun], list[str]]:
         """Make the runs, and return beside them why events have none: their data cannot be the input of a run, which no
-        further try would change."""
+        further try would change. `are_lists`: runs get all events of their group."""
         runs, failures = [], []
-        for id, event in events:
-            now_ms = self._clock.now_ms()
-            input = {"event": event.value, "id": event.id, "at": now_ms}
+        left = list(reversed(groups))
+        while left:
+            group, now_ms = left.pop(), self._clock.now_ms()
+            id, event = group[0]
+            input: dict[str, Any] = {"event": event.value, "id": event.id, "at": now_ms}
+            if are_lists:
+                input["events"] = [each.value for _, each in group]
             try:
                 checked = await check_input(start.plan, self._parts.redactor.redact_value(input))
             except InputInvalid as error:
+                if len(group) > 1:  # one of them, or together they are too large
+                    left += reversed([[each] for each in group])
+                    continue
                 log.warning("event %s of %s starts no run: %s", event.id, row.id, error)
                 failures.append(f"event {event.id[:80]}: {error}"[:ERROR_CHARS_MAX])
                 continue
@@ -242,6 +262,36 @@ class Polls(Topic):
             await self._store.record_poll(claim)
         except StoreError as failed:
             log.warning("the failed poll of %s is not recorded: %s", row.id, failed)
+
+
+def _grouped(
+    events: list[tuple[str, Event]], polling: Polling, state: State | None, now_ms: int
+) -> tuple[list[Group], State]:
+    """Divide events into those of each run, and return how those are waited with that are left: the source has them
+    until then, as the position stays before them."""
+    size = polling.batch_max or (BATCH_MAX if polling.groups else 1)
+    groups = [events[at : at + size] for at in range(0, len(events), size)]
+    if state is None or not events or not (polling.batch_within_s or polling.debounce_s):
+        return groups, State()
+    count = len(events)
+    left = State(
+        waiting=count,
+        first_ms=state.first_ms if state.waiting else now_ms,
+        last_ms=state.last_ms if state.waiting == count else now_ms,
+    )
+    full = count // size
+    if full and not polling.debounce_s:
+        rest = count - full * size
+        return groups[:full], State(waiting=rest, first_ms=now_ms, last_ms=now_ms) if rest else State()
+    return (groups, State()) if now_ms >= _until_ms(left, polling, now_ms) else ([], left)
+
+
+def _until_ms(left: State, polling: Polling, now_ms: int) -> int:
+    """Return the time at which events that wait start a run: when none has come for a while, or at the latest."""
+    within_ms = round((polling.batch_within_s or polling.debounce_s * DEBOUNCES_MAX) * 1000)
+    latest_ms = left.first_ms + within_ms
+    quiet_ms = left.last_ms + round(polling.debounce_s * 1000) if polling.debounce_s else latest_ms
+    return min(latest_ms, quiet_ms)
 
 
 def _state_of(row: ScheduleRow) -> State | None:

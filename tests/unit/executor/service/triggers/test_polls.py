@@ -144,6 +144,80 @@ async def test_many_events_are_more_than_one_transaction(service: Shop, monkeypa
         assert await names(weft) == [*"abcde"]
 
 
+async def lists(weft: Engine) -> list[list[str]]:
+    await until(lambda: _ended(weft))
+    runs = [await weft.runs.view(row.id) for row in await weft.runs.list(workflow="orders")]
+    return sorted([order["name"] for order in run.output["events"]] for run in runs)
+
+
+def listing(**params: Any) -> Any:
+    document = watching(every_s=10, **params)
+    document["blocks"]["note"]["params"]["value"] = {"events": "<order.events>"}
+    return document
+
+
+async def test_events_come_in_lists(service: Shop) -> None:
+    service.add("old")
+    async with opened(service) as weft:
+        await weft.workflows.save(listing(batch_max=3))
+        await done(weft)
+        service.add(*"abcdefg")
+        await polled(weft, 11)
+        assert await lists(weft) == [[*"abc"], [*"def"], ["g"]]
+
+
+async def test_a_list_that_is_not_full_waits(service: Shop) -> None:
+    service.add("old")
+    async with opened(service) as weft:
+        await weft.workflows.save(listing(batch_max=3, batch_within_s=60))
+        await done(weft)
+        service.add(*"abcd")
+        await polled(weft, 11)
+        assert await lists(weft) == [[*"abc"]]
+        service.add("e")
+        await polled(weft, 30)
+        assert await lists(weft) == [[*"abc"]]
+        await polled(weft, 40)
+        assert await lists(weft) == [[*"abc"], [*"de"]]
+        await polled(weft, 100)
+        assert len(await lists(weft)) == 2
+
+
+async def test_events_start_one_run_once_it_is_quiet(service: Shop) -> None:
+    service.add("old")
+    async with opened(service) as weft:
+        await weft.workflows.save(listing(debounce_s=25))
+        await done(weft)
+        for name in "abc":
+            service.add(name)
+            await polled(weft, 20)
+            assert await lists(weft) == []
+        await polled(weft, 26)
+        assert await lists(weft) == [[*"abc"]]
+        service.add("d")
+        await polled(weft, 11)
+        for _ in range(30):  # never quiet
+            service.add("x")
+            await polled(weft, 20)
+            if len(await lists(weft)) == 2:
+                break
+        assert len((await lists(weft))[1]) == 14
+
+
+async def test_a_list_with_an_event_that_cannot_be_input_is_divided(service: Shop) -> None:
+    service.add("old")
+    async with opened(service) as weft:
+        await weft.workflows.save(listing(batch_max=3))
+        await done(weft)
+        deep: Any = 1
+        for _ in range(80):
+            deep = [deep]
+        service.add(*"abc")
+        service.orders[2]["deep"] = deep
+        await polled(weft, 11)
+        assert await lists(weft) == [["a"], ["c"]]
+
+
 async def test_two_engines_start_one_run_for_each_event(service: Shop, tmp_path: Path) -> None:
     service.add("old")
     clock, path = ManualClock(), tmp_path / "weft.db"
