@@ -40,16 +40,18 @@ class EnvNames(Struct, frozen=True):
 
 
 class Example(Struct, frozen=True):
-    """A workflow that comes with weft; `name` is that of its file."""
+    """A workflow that comes with weft; `name` is that of its file. A `template` runs when what is open in it is
+    connected and chosen; any other runs as it is."""
 
     name: str
     title: str
     description: str
     document: dict[str, Any]
+    template: bool = False
 
 
 class Examples(Struct, frozen=True):
-    """The examples, in the order of a tour."""
+    """The examples, in the order of a tour, and the templates."""
 
     examples: list[Example]
 
@@ -194,11 +196,12 @@ def packaged_examples() -> Examples:
 
 def read_examples(folder: Path) -> list[Example]:
     found = []
-    for path in sorted(folder.glob("*.json"), key=_place):
+    for path in (*sorted(folder.glob("*.json"), key=_place), *sorted(folder.glob("templates/*.json"))):
         document = orjson.loads(path.read_bytes())
         first, *rest = path.stem.split("-")
         title = " ".join([ACRONYMS.get(first, first.capitalize()), *rest])
-        found.append(Example(path.stem, title, document.get("description", ""), document))
+        template = path.parent != folder
+        found.append(Example(path.stem, title, document.get("description", ""), document, template))
     return found
 
 

@@ -112,7 +112,7 @@ class EventOnWire(TypedDict):
     run: str; seq: int; at_ms: int; type: str; node: str | None; block: str | None; path: str; key: str | None
     attempt: int; data: dict[str, Any]
 class EventPage(TypedDict): events: list[EventOnWire]; count: int; next: int | None
-class Example(TypedDict): name: str; title: str; description: str; document: dict[str, Any]
+class Example(TypedDict): name: str; title: str; description: str; document: dict[str, Any]; template: bool
 class Examples(TypedDict): examples: list[Example]
 class FileValue(TypedDict):
     type: Literal["file"]; id: str; name: str; media_type: str; size: int; proof: NotRequired[str]

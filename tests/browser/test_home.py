@@ -14,7 +14,9 @@ from tests.browser.conftest import Contexts, Servers, Watched
 from tests.browser.editor import Api, Editor, box_of, document
 from tests.support.server import SyncServerProcess
 
-EXAMPLES = len(list((Path(__file__).parents[2] / "examples").glob("*.json")))
+FOLDER = Path(__file__).parents[2] / "examples"
+EXAMPLES = len(list(FOLDER.glob("*.json")))
+TEMPLATES = len(list(FOLDER.glob("templates/*.json")))
 
 
 def test_check_01_front_page_shows_the_examples(editor: Editor, watched: Watched) -> None:
@@ -40,6 +42,21 @@ def shows_the_examples(editor: Editor) -> None:
     copies.first.click()
     expect(editor.at("canvas")).to_be_visible()
     expect(editor.page.locator(".card").first).to_be_visible()
+
+
+def test_a_template_shows_its_services_and_opens(editor: Editor, watched: Watched) -> None:
+    editor.page.goto("/?examples=1")
+    section = editor.page.get_by_role("region", name="Templates")
+    expect(section.locator(".tile")).to_have_count(4)
+    section.get_by_role("button", name=re.compile("^All .* templates$")).click()
+    expect(section.locator(".tile")).to_have_count(TEMPLATES)
+    card = section.get_by_test_id("card-Weekly report")
+    expect(card).to_contain_text("Gmail, Google Sheets, Stripe")
+    expect(card.locator(".tile__picture svg")).to_be_visible()
+    card.get_by_role("button", name="Weekly report").click()
+    expect(editor.at("canvas")).to_be_visible()
+    expect(editor.page.locator(".card").first).to_be_visible()
+    watched.check()
 
 
 def test_check_14_export_delete_import_is_identical(editor: Editor, page: Page, tmp_path: Path) -> None:

@@ -242,7 +242,8 @@ def shows_the_editor(browser: httpx.Client) -> None:
         assert (asset.status_code, len(asset.content) > 100) == (200, True), name
     assert "MIT" in browser.get("/third-party-licenses.md").text
     examples = [each["name"] for each in browser.get("/api/examples").json()["examples"]]
-    assert sorted(examples) == sorted(path.stem for path in (ROOT / "examples").glob("*.json"))
+    folder = ROOT / "examples"
+    assert sorted(examples) == sorted(path.stem for path in (*folder.glob("*.json"), *folder.glob("templates/*.json")))
 
 
 def first_steps(newcomer: Newcomer) -> str:

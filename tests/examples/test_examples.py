@@ -73,7 +73,11 @@ def test_its_input_schema_is_one_and_its_examples_fit(example: Json) -> None:
 
 
 def test_blocks_do_not_overlap_and_children_fit_into_their_container(example: Json) -> None:
-    blocks = example["blocks"]
+    blocks_are_apart(example)
+
+
+def blocks_are_apart(document: Json) -> None:
+    blocks = document["blocks"]
     by_parent: dict[str | None, list[str]] = {}
     for block_id, block in blocks.items():
         by_parent.setdefault(block.get("parent"), []).append(block_id)

@@ -626,15 +626,17 @@ export interface EventPage {
   next: number | null
 }
 
-/** A workflow that comes with weft; `name` is that of its file. */
+/** A workflow that comes with weft; `name` is that of its file. A `template` runs when what is open in it is
+ * connected and chosen; any other runs as it is. */
 export interface Example {
   name: string
   title: string
   description: string
   document: JsonObject
+  template: boolean
 }
 
-/** The examples, in the order of a tour. */
+/** The examples, in the order of a tour, and the templates. */
 export interface Examples {
   examples: Example[]
 }

@@ -5,7 +5,7 @@ import { useEffect, useRef, useState, type ReactElement } from 'react'
 import { useStore } from 'zustand'
 import { api, type CardQuery } from '../net/api'
 import { serverNow } from '../net/clock'
-import type { CardPage, Document } from '../api/types'
+import type { CardPage, Document, Example } from '../api/types'
 import { navigate, setQuery, useLocation } from '../ui/navigation'
 import { loadSpecs, specsStore } from '../state/doc'
 import { emptyDocument } from '../document/document'
@@ -18,7 +18,7 @@ import { toast } from '../ui/Toast'
 import { useData } from '../ui/useData'
 import { useLater } from '../ui/useLater'
 import { isForPeople } from '../edit/shell/waiting'
-import { Examples, FirstVisit } from './home/Examples'
+import { Examples, FirstVisit, Templates } from './home/Examples'
 import { DraftTile, WorkflowTile } from './home/items'
 import { Tickets } from './home/Tickets'
 import { importText } from './importing'
@@ -214,7 +214,10 @@ export default function Home(): ReactElement {
         </section>
         {known && (published < EXAMPLES_UNTIL || query.has('examples')) && folder === null && !text ? (
           examples.value ? (
-            <Examples examples={examples.value} all={!total} why={why} onOpen={open} />
+            <>
+              <Templates templates={examples.value.filter(isTemplate)} specs={specs} all={false} why={why} onOpen={open} />
+              <Examples examples={examples.value.filter(isExample)} all={!total} why={why} onOpen={open} />
+            </>
           ) : (
             <ListState data={examples} empty>
               {null}
@@ -230,6 +233,9 @@ export default function Home(): ReactElement {
     </div>
   )
 }
+
+const isTemplate = (each: Example): boolean => each.template
+const isExample = (each: Example): boolean => !each.template
 
 /** The first `pages` pages of cards as one. All are requested each time: the states on the last ones change as well. */
 async function firstCards(where: Pick<CardQuery, 'folder' | 'text' | 'order'>, pages: number): Promise<CardPage> {

@@ -19,14 +19,18 @@ async def test_they_are_listed_and_run_as_they_are(client: httpx.AsyncClient) ->
     examples = (await client.get("/api/examples")).json()["examples"]
     assert len(examples) >= 6
     for example in examples:
-        assert set(example) == {"name", "title", "description", "document"}
+        assert set(example) == {"name", "title", "description", "document", "template"}
         assert example["name"] == example["document"]["name"]
         assert example["title"][0].isupper() and "-" not in example["title"]
+        if example["template"]:
+            continue  # which tests/examples/test_templates.py runs
         assert example["description"].startswith("Teaches ")
         checked = await client.post("/api/validate", json={"document": example["document"]})
         found = [one for one in checked.json()["diagnostics"] if one["code"] != "connection_unknown"]
         assert checked.json()["valid"] and not found  # a connection is made where the example is tried
-    names = [example["name"] for example in examples]
+    names = [example["name"] for example in examples if not example["template"]]
+    templates = [example["name"] for example in examples[len(names) :]]
+    assert templates == sorted(path.stem for path in (ROOT / "examples" / "templates").glob("*.json"))
     assert sorted(names) == sorted(path.stem for path in (ROOT / "examples").glob("*.json"))
     assert tuple(names[: len(ORDER)]) == ORDER, "what a newcomer should open first comes first"
     assert names[len(ORDER) :] == sorted(names[len(ORDER) :])

@@ -72,6 +72,65 @@ export function Examples({
   )
 }
 
+/** Whole workflows that run when their accounts are connected: the picture, what it does, and the services that it uses. */
+export function Templates({
+  templates,
+  specs,
+  all,
+  why,
+  onOpen,
+}: {
+  templates: readonly Example[]
+  specs: ReadonlyMap<string, BlockSpec>
+  /** All of them at once. */
+  all: boolean
+  why: string | null
+  onOpen: (document: Document) => Promise<void>
+}): ReactElement {
+  const [unfolded, setUnfolded] = useState(false)
+  const shown = all || unfolded ? templates : templates.slice(0, ROW)
+  return (
+    <section aria-labelledby="home-templates">
+      <div className="home__head">
+        <h2 id="home-templates">Templates</h2>
+        <span className="quiet">connect your accounts, and run</span>
+        <span className="home__fill" />
+        {shown.length < templates.length ? (
+          <Button kind="bare" onClick={() => setUnfolded(true)}>
+            All {templates.length} templates
+          </Button>
+        ) : null}
+      </div>
+      <ul className="home__grid">
+        {shown.map((template) => (
+          <Tile
+            key={template.name}
+            name={template.title}
+            to={() => (why ? undefined : void onOpen(template.document))}
+            doc={template.document}
+            specs={specs}
+            pill={{ tone: 'quiet', words: '' }}
+            about={template.description}
+            start={['link', servicesOf(template.document, specs)]}
+            actions={
+              <Button kind="primary" changes why={why} onClick={() => void onOpen(template.document)}>
+                Use it
+              </Button>
+            }
+          />
+        ))}
+      </ul>
+    </section>
+  )
+}
+
+/** "Gmail, Google Sheets, Stripe" */
+function servicesOf(doc: Document, specs: ReadonlyMap<string, BlockSpec>): string {
+  const types = new Set(Object.values(doc.blocks).map((block) => block.type))
+  const titles = [...types].filter((type) => type.startsWith('connector.')).map((type) => specs.get(type)?.title ?? type)
+  return titles.sort().join(', ')
+}
+
 function ExampleTile({
   example,
   why,
