@@ -215,7 +215,13 @@ export default function Home(): ReactElement {
         {known && (published < EXAMPLES_UNTIL || query.has('examples')) && folder === null && !text ? (
           examples.value ? (
             <>
-              <Templates templates={examples.value.filter(isTemplate)} specs={specs} all={false} why={why} onOpen={open} />
+              <Templates
+                templates={examples.value.filter(isTemplate)}
+                specs={specs}
+                all={false}
+                why={why}
+                onOpen={open}
+              />
               <Examples examples={examples.value.filter(isExample)} all={!total} why={why} onOpen={open} />
             </>
           ) : (

@@ -127,7 +127,9 @@ export function Templates({
 /** "Gmail, Google Sheets, Stripe" */
 function servicesOf(doc: Document, specs: ReadonlyMap<string, BlockSpec>): string {
   const types = new Set(Object.values(doc.blocks).map((block) => block.type))
-  const titles = [...types].filter((type) => type.startsWith('connector.')).map((type) => specs.get(type)?.title ?? type)
+  const titles = [...types]
+    .filter((type) => type.startsWith('connector.'))
+    .map((type) => specs.get(type)?.title ?? type)
   return titles.sort().join(', ')
 }
 

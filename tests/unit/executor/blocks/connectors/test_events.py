@@ -64,12 +64,77 @@ CASES: list[tuple[str, dict[str, Any], list[Any], list[Any], list[str], str]] = 
     ("s3", {"bucket": "b"}, [listing("a", token="t"), listing("c")], [listing("a", "b", token="t"), listing("c")],
      ['b "b"'], "continuation-token=t"),
 ]  # fmt: skip
+# Those whose answers need nothing but a list: service and event.
+PLAIN = [
+    (name, event)
+    for name, block in EVENTS.items()
+    if name not in {case[0] for case in CASES}
+    for event in block.connector.events
+]
 
 
 def test_each_shipped_document_is_known_to_have_events_or_not() -> None:
     assert {name for name, block in OPERATIONS.items() if block.connector.events} == set(EVENTS)
     assert {case[0] for case in CASES} == {"discord", "github", "gmail", "google_sheets", "linear", "notion", "s3",
                                            "slack", "telegram"}  # fmt: skip
+    assert {service for service, _ in PLAIN} == set(EVENTS) - {case[0] for case in CASES}
+
+
+def put(within: dict[str, Any], pointer: str, value: Any) -> None:
+    *steps, last = pointer.split("/")[1:]
+    for step in steps:
+        within = within.setdefault(step, {})
+    within[last] = value
+
+
+def page_of(service: str, event: str, *numbers: int) -> Any:
+    """Return an answer with these items as its last page: each has what the document of the service reads."""
+    connector = EVENTS[service].connector
+    its = connector.events[event]
+    items = []
+    for number in numbers:
+        item: dict[str, Any] = {}
+        for pointer in (its.id,) if isinstance(its.id, str) else its.id:
+            put(item, pointer, f"id-{number}")
+        for pointer, values in its.only.items():
+            put(item, pointer, values[0])
+        if its.time is not None:
+            put(item, its.time.at, f"2027-01-0{number}T00:00:00Z" if its.time.at != "/created" else number)
+        items.append(item)
+    pages = connector.operations[its.operation].pages
+    assert pages is not None
+    answer: dict[str, Any] = {}
+    if not pages.items:
+        return items
+    put(answer, pages.items, items)
+    return answer
+
+
+@pytest.mark.parametrize(("service", "event"), PLAIN)
+async def test_new_items_of_a_list(service: str, event: str) -> None:
+    block = EVENTS[service]
+    operation = block.connector.operations[block.connector.events[event].operation]
+    fields = {name: operation.fields[name] for name in operation.required}
+    params = {name: {"integer": 1, "array": ["x"]}.get(its.get("type"), "x") for name, its in fields.items()}
+    oldest = block.connector.events[event].order == "oldest"
+    first, second = page_of(service, event, 1), page_of(service, event, *((1, 2) if oldest else (2, 1)))
+    http = ScriptedHttp()
+    # A list that grows at its end is read again until there is nothing further in it.
+    http.on(f"{operation.method} https://**", *([first, first] if oldest else [first]), second, second, second)
+    params = {"event": event, "credential": "${TOKEN}", **params}
+    document = {
+        "format": "weft/1", "name": "events", "blocks": {"e": {"type": f"event.{service}", "params": params}},
+    }  # fmt: skip
+    clock = ManualClock()
+    async with engine(http=http, env={"TOKEN": "t-12345678"}, secrets=["TOKEN"], clock=clock) as weft:
+        await weft.workflows.save(document)
+        await until(lambda: http.requests and not weft.schedules.scheduler.polls.under_way)
+        assert (await weft.schedules.get("events:e")).error is None and await weft.runs.list() == []
+        asked = len(http.requests)
+        clock.set(clock.now_ms() + 61_000)
+        await until(lambda: len(http.requests) > asked and not weft.schedules.scheduler.polls.under_way)
+        assert (await weft.schedules.get("events:e")).error is None
+        await until(lambda: _count(weft, 1))
 
 
 @pytest.mark.parametrize(
