@@ -184,8 +184,8 @@ export default function Home(): ReactElement {
             <>
               {examples.value ? <FirstVisit examples={examples.value} specs={specs} /> : null}
               <p className="quiet home__none">
-                No workflows yet. Create one, drop a JSON file here, or open an example below. Workflows from n8n
-                and Sim are converted.
+                No workflows yet. Create one, drop a JSON file here, or open an example below. Workflows from n8n and
+                Sim are converted.
               </p>
             </>
           ) : cards.value === null && cards.error === null ? (
