@@ -168,7 +168,12 @@ def code(step: Step) -> Made:
     ]
     one = each or is_one(source)
     lines.append(f"return unwrapped(made){'[0] ?? null' if one else ''};")
-    return Made("function", {"code": "\n".join(lines)}, ".result" if one else None, None if one else "<@.result>")
+    return Made(
+        "function",
+        {"code": "\n".join(lines), "timeout_s": 60},
+        ".result" if one else None,
+        None if one else "<@.result>",
+    )
 
 
 def _spaced(source: str) -> str:
@@ -211,5 +216,5 @@ def _python(step: Step, each: bool) -> Made:
         '_all = [one.get("json", one) for one in (_made if isinstance(_made, list) else [_made] if _made else [])]\n'
     )
     made += f"return {'_all[0] if _all else None' if each else '_all'}"
-    params = {"code": made, "language": "python"}
+    params = {"code": made, "language": "python", "timeout_s": 60}
     return Made("function", params, ".result" if each else None, None if each else "<@.result>")

@@ -38,7 +38,9 @@ def set_(step: Step) -> Made:
         at = values
         *outer, last = str(name or "value").removeprefix("=").split(".")
         for key in outer:
-            at = at[key] if isinstance(at.get(key), dict) else at.setdefault(key, {})
+            inner = at[key] if isinstance(at.get(key), dict) else {}
+            at[key] = inner
+            at = inner
         at[last] = value if kind == "string" or str(value).startswith("=") else parse_json(value)
     if not rest or step.item is None:
         return Made("set", {"value": step.texts.value(values)})

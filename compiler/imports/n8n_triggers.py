@@ -5,37 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from compiler.imports.n8n_step import Made, Step
+from compiler.imports.n8n_services import connection_of, services
+from compiler.imports.n8n_step import Made, Step, located
 from compiler.imports.n8n_text import listed
 from compiler.imports.sim_text import number_in
 
-# Triggers of services that send their events by themselves; the others have to be asked for.
-_SENT: Final = frozenset(
-    [
-        "telegramTrigger",
-        "typeformTrigger",
-        "stripeTrigger",
-        "slackTrigger",
-        "gitlabTrigger",
-        "jiraTrigger",
-        "hubspotTrigger",
-        "shopifyTrigger",
-        "calendlyTrigger",
-        "jotFormTrigger",
-        "linearTrigger",
-        "asanaTrigger",
-        "trelloTrigger",
-        "pipedriveTrigger",
-        "facebookTrigger",
-        "whatsAppTrigger",
-        "woocommerceTrigger",
-        "mailchimpTrigger",
-        "zendeskTrigger",
-        "lineTrigger",
-        "calTrigger",
-        "twilioTrigger",
-    ]
-)
+_MAIL: Final = ((("textPlain",), "text"), (("textHtml",), "html"))
+_FEED: Final = ((("pubDate",), "published"), (("isoDate",), "published"), (("contentSnippet",), "summary"))
 
 
 def manual(step: Step) -> Made:
@@ -144,6 +120,31 @@ def _cron(rule: Mapping[str, Any]) -> str | None:
     return None
 
 
+def _polled(step: Step, line: str) -> Made:
+    """Convert a trigger that asks its service now and then. `line`: our type, and its params by settings of n8n."""
+    kind, *words = line.split()
+    params: dict[str, Any] = {}
+    for word in words:
+        ours, _, place = word.partition("=")
+        found = step.get(*place.split(".")) if ours != "event" else place
+        found = found.get("cachedResultName") if ours == "range" and isinstance(found, Mapping) else located(found)
+        if found not in (None, ""):
+            params[ours] = step.texts.value(found, ours)
+    if kind == "event.telegram":
+        params["credential"] = "${TELEGRAM_CREDENTIAL}"
+        step.lose("Its credential is not imported.", "Store the secret TELEGRAM_CREDENTIAL.")
+    elif kind != "event.feed":
+        params["connection"] = name = connection_of(step.node, kind.removeprefix("event."))
+        hint = f'Create a connection with the name "{name}", or choose another one in the block.'
+        step.lose("Its account is not imported.", hint)
+    if kind == "event.gmail":
+        step.lose(
+            "Its event has only the id of the mail.", 'Read it with the operation "Read a mail" of connector.gmail.'
+        )
+    fields = {"event.mail": _MAIL, "event.feed": _FEED}.get(kind, ())
+    return Made(kind, params, ".event", fields=fields)
+
+
 def service(step: Step) -> Made:
     kind = step.node.kind
     service = kind.removesuffix("Trigger")
@@ -154,7 +155,9 @@ def service(step: Step) -> Made:
         )
         step.lose("It starts a run for each event that GitHub sends to its new URL.", hint)
         return Made("webhook", {"auth": "github"}, "")
-    if kind in _SENT:
+    if kind in services()["triggers"]:
+        return _polled(step, services()["triggers"][kind])
+    if kind.removesuffix("Trigger") in services()["sent"].split():
         step.lose("It becomes a webhook.", f"Publish the workflow, and register the URL of the block at {service}.")
         return Made("webhook", {"auth": "none"}, ".body")
     step.lose("This trigger becomes a start block.", "Start the workflow through the API, a schedule or a webhook.")

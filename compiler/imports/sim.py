@@ -38,7 +38,8 @@ _HANDLES = {
     "parallel-end-source": "out",
 }
 _STARTS = ("start", "starter", "start_trigger", "input_trigger", "manual_trigger", "api_trigger", "chat_trigger")
-_KEPT = ("schedule", *WEBHOOKS)  # triggers with a counterpart
+_EVENTS = {"github": "github_webhook", "rss": "rss_poller", "imap": "imap_poller"}
+_KEPT = ("schedule", "rss_poller", "imap_poller", *WEBHOOKS)  # triggers with a counterpart
 _TRIGGERS = frozenset([*_STARTS, *_KEPT, "webhook_request"])
 # Blocks whose unlabelled edges stand for all exits.
 _BRANCHING = ("condition", "router", "router_v2")
@@ -120,7 +121,9 @@ class _Import:
             self._blocks[block.id] = block
         self._place()
         self._foreign = frozenset(block.id for block in self._blocks.values() if self._is_foreign(block))
-        texts = Texts({b.id: (b.type, b.name) for b in self._blocks.values()}, self._env_names, self._foreign)
+        texts = Texts(
+            {b.id: (b.type, b.name) for b in self._blocks.values()}, self._env_names, self._foreign, self._catalog
+        )
         edges, before = self._edges()
         blocks: dict[str, Any] = {}
         for block in self._blocks.values():
@@ -180,8 +183,8 @@ class _Import:
             or raw.get("triggerMode") is True
             or params.get("triggerMode") is True
         )
-        if trigger and service_of(kind) == "github":
-            kind = "github_webhook"
+        if trigger:
+            kind = _EVENTS.get(service_of(kind), kind)
         size = [data["width"], data["height"]] if "width" in data and "height" in data else None
         return SimBlock(
             id=block_id,

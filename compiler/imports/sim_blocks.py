@@ -173,6 +173,21 @@ def _github(block: Settings) -> dict[str, Any]:
     return {"auth": "github"}
 
 
+def _feed(block: Settings) -> dict[str, Any]:
+    return {"url": block.texts.value(block.get("feedUrl"))} if block.text("feedUrl") else {}
+
+
+def _mailbox(block: Settings) -> dict[str, Any]:
+    """Convert a trigger of a mailbox. Its search is a loss: every mail starts a run."""
+    hint = 'Create a connection with the name "imap", or choose another one in the block.'
+    block.lose("Its account is not imported.", hint)
+    folder = block.get("mailbox")
+    folder = folder[0] if isinstance(folder, list) and folder else folder
+    host = block.text("host")
+    server = {"server": f"{host}:{block.text('port') or '993'}"} if host else {}
+    return {**server, "connection": "imap"} | ({"folder": folder} if isinstance(folder, str) and folder else {})
+
+
 def _condition(block: Settings) -> dict[str, Any]:
     cases: list[dict[str, Any]] = []
     for item in block.items("conditions"):
@@ -358,6 +373,12 @@ _TABLE: Final[dict[str, _Row]] = {
         _github,
         "webhookSecret selectedTriggerId sslVerification contentType webhookUrlDisplay inputFormat triggerConfig "
         "triggerInstructions credential manualCredential",
+    ),
+    "rss_poller": ("event.feed", _feed, "feedUrl triggerInstructions selectedTriggerId triggerSave"),
+    "imap_poller": (
+        "event.mail",
+        _mailbox,
+        "host port secure username password mailbox triggerInstructions selectedTriggerId triggerSave",
     ),
     "note": ("note", lambda block: {"text": block.text("content")}, "content format"),
     "workflow": _CHILD,

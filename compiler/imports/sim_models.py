@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from compiler.imports.sim_services import lost_tool
+from compiler.imports.sim_services import tool_of
 from compiler.imports.sim_text import Settings, is_number, parse_json
 
 _ENDPOINTS = ((re.compile(r"(gpt-|o\d|chatgpt)"), "openai"), (re.compile(r"claude"), "anthropic"))
@@ -80,8 +80,8 @@ _MEMORIES = {
 
 
 def agent(block: Settings) -> dict[str, Any]:
-    """Newer agents have a list of messages, older ones two texts. Sim's tools belong to its vendors' services: each is
-    named in a finding with the next step."""
+    """Newer agents have a list of messages, older ones two texts. Sim's tools belong to its vendors' services: they are
+    operations of connectors here, or are named in a finding with the next step."""
     texts = block.texts
     out = model_params(block)
     if "model" not in out:
@@ -116,9 +116,9 @@ def agent(block: Settings) -> dict[str, Any]:
     kept: dict[str, dict[str, Any]] = {}
     for tool in block.items("tools"):
         if isinstance(tool, Mapping) and tool.get("usageControl") != "none":
-            in_its_place, loss = lost_tool(tool, kept)
+            in_its_place, losses = tool_of(tool, kept, texts)
             kept[in_its_place["name"]] = in_its_place
-            block.losses.append(loss)
+            block.losses += losses
     if kept:
         out["tools"] = list(kept.values())
     return out | _memory(block)

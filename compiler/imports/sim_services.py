@@ -268,15 +268,7 @@ def advice(kind: str) -> str:
     return _OTHERS.get(service, _ANY)
 
 
-def tool_advice(kind: str) -> str:
-    """Return the next step for a tool of an agent."""
-    service = service_of(kind)
-    if service in _OPERATIONS:
-        return f"Make a workflow with the block connector.{service}, and choose it in the tool."
-    return "Use an http block that calls the service in the tool, or choose a workflow that does."
-
-
-def lost_tool(tool: Mapping[str, Any], taken: Collection[str]) -> tuple[dict[str, Any], Loss]:
+def tool_of(tool: Mapping[str, Any], taken: Collection[str], texts: Texts) -> tuple[dict[str, Any], list[Loss]]:
     """(a tool in its place, what was lost). `taken`: names of the tools before it."""
     kind = str(tool.get("type") or "")
     title = str(tool.get("title") or title_of(kind or "a tool"))[:80]
@@ -286,14 +278,35 @@ def lost_tool(tool: Mapping[str, Any], taken: Collection[str]) -> tuple[dict[str
     found: dict[str, Any] = {"name": _free_name(name, taken)}
     if about := str(asked.get("description") or (operation and f"{title}: {operation}") or title):
         found["description"] = about
+    if (made := _connector_tool(tool, kind, texts)) is not None:
+        params, losses = made
+        return {**found, **params}, losses
     if arguments := mapping(asked.get("parameters")):
         found["arguments"] = dict(arguments)
     hint = {
         "workflow": "Import that workflow, too, and choose it in the tool.",
         "custom-tool": "Make a workflow of its code, and choose it in the tool.",
-    }.get(kind) or tool_advice(kind)
+    }.get(kind) or "Use an http block that calls the service in the tool, or choose a workflow that does."
     message = f'Its tool "{title}" is not imported. The agent fails when the model calls it.'
-    return {**found, "workflow": missing_workflow(title, "Sim")}, Loss(message, hint)
+    return {**found, "workflow": missing_workflow(title, "Sim")}, [Loss(message, hint)]
+
+
+def _connector_tool(tool: Mapping[str, Any], kind: str, texts: Texts) -> tuple[dict[str, Any], list[Loss]] | None:
+    """Return an operation of a connector as a tool: the model fills in the fields that the tool leaves open."""
+    settings = {**mapping(tool.get("params")), "operation": tool.get("operation")}
+    made = connector(kind, settings, texts, texts.catalog)
+    spec = None if made is None or texts.catalog is None else texts.catalog.get(made[0])
+    if made is None or spec is None or spec.check is None:
+        return None
+    type, params, losses = made
+    arguments: dict[str, Any] = {}
+    for open_field in spec.check(params):
+        field = open_field.pointer.strip("/")
+        schema = spec.params["properties"].get(field, {})
+        arguments[field] = {"type": schema.get("type", "string"), "description": schema.get("title", field)}
+        params[field] = f"{{{{{field}}}}}"
+    schema = {"type": "object", "properties": arguments, "required": list(arguments)}
+    return {"block": type, "params": params, **({"arguments": schema} if arguments else {})}, losses
 
 
 def _free_name(name: str, taken: Collection[str]) -> str:

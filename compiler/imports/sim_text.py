@@ -9,6 +9,7 @@ from typing import Any, Final, NamedTuple
 
 import orjson
 
+from compiler.catalog import Catalog
 from compiler.references import find, normalize, parse
 
 _ENV = re.compile(r"\{\{\s*([A-Za-z_][A-Za-z0-9_]*)\s*\}\}")
@@ -25,10 +26,13 @@ _FIELDS: dict[str, dict[str, str | None]] = {
     "workflow_input": {"result": None, "response": None},
     "agent": {"tokens": "usage", "toolCalls": "tool_calls"},
     "evaluator": {"tokens": "usage"},
+    "rss_poller": {"item": "event", "title": "event.title", "link": "event.link", "pubDate": "event.published"},
+    "imap_poller": {"email": "event"},
     "guardrails": {
         "detectedEntities": "found", "maskedText": "masked", "reasoning": "reason", "error": "problems[0]"
     },
 }  # fmt: skip
+_OF_EVENT = {".event.bodyText": ".event.text", ".event.bodyHtml": ".event.html", ".event.pubDate": ".event.published"}
 # An agent with a response format has each field of that in its output; ours has them in `content`.
 _OF_AGENT = ("content", "model", "tokens", "toolCalls", "cost", "error")
 # Fields of an evaluator that are no metrics: each metric is a field in Sim, and a member of `scores` here.
@@ -54,7 +58,7 @@ class Texts:
     """Translates texts: environment names, and references whose block or field has another name here.
 
     `blocks`: id -> (Sim's type, name). If `env_names` is None, every UPPER_CASE name counts as one. `foreign`: ids of
-    blocks without a counterpart.
+    blocks without a counterpart. `catalog`: the blocks that there are, for the tools of agents.
     """
 
     def __init__(
@@ -62,7 +66,9 @@ class Texts:
         blocks: Mapping[str, tuple[str, str]],
         env_names: Collection[str] | None,
         foreign: Collection[str] = frozenset(),
+        catalog: Catalog | None = None,
     ) -> None:
+        self.catalog = catalog
         self._env_names = env_names
         self._foreign = foreign
         self._by_name: dict[str, str] = {}
@@ -127,6 +133,7 @@ class Texts:
         elif field in (fields := _FIELDS.get(kind, {})):
             ours = fields[field]
             rest = (f".{ours}" if ours else "") + rest[len(field) + 1 :]
+            rest = _OF_EVENT.get(rest, rest)
         elif kind == "agent" and field not in _OF_AGENT:
             rest = f".content{rest}"
         elif kind == "evaluator" and field not in _OF_EVALUATOR:

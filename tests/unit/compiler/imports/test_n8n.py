@@ -259,3 +259,18 @@ def test_parts_that_cannot_be_read_are_left_out() -> None:
         "connections": {"gone": {"main": [[None, {"node": 3}]]}, "set": 4},
     }
     assert convert(odd, catalog=REGISTRY).document["format"] == "weft/1"
+
+
+def test_triggers_that_poll_are_events() -> None:
+    feed = node("Feed", "rssFeedReadTrigger", 1, feedUrl="https://x.test/feed.xml")
+    made = imported([feed, node("It", "set", 3.4, **fields(a="={{ $json.title }} {{ $json.pubDate }}"))], "Feed > It")
+    blocks = made.document["blocks"]
+    assert (blocks["feed"]["type"], blocks["feed"]["params"]) == ("event.feed", {"url": "https://x.test/feed.xml"})
+    assert blocks["it"]["params"] == {"value": {"a": "<feed.event.title> <feed.event.published>"}}
+    bot = imported([node("Bot", "telegramTrigger", 1.1, updates=["message"])], "").document["blocks"]["bot"]
+    assert (bot["type"], bot["params"]["event"]) == ("event.telegram", "update")
+
+
+def test_fields_below_a_field_that_is_a_text() -> None:
+    made = only("set", 3.4, **fields(**{"a": "x", "a.b": "y"}))
+    assert made["params"] == {"value": {"a": {"b": "y"}}}

@@ -11,7 +11,7 @@ from compiler.imports.sim_services import _OPERATIONS
 from executor.blocks.connectors.stored import connectors
 from executor.blocks.types.registry import Registry
 from tests.support.sim_templates import TEMPLATES, service
-from tests.unit.compiler.imports.sim_documents import compiled
+from tests.unit.compiler.imports.sim_documents import block, compiled
 
 Json = dict[str, Any]
 REGISTRY = Registry.load(connectors())
@@ -191,3 +191,29 @@ def test_a_template_sends_by_its_connector() -> None:
         "text": "<emailDrafter.content.body>",
         "connection": "gmail",
     }
+
+
+def test_a_tool_of_a_service_is_an_operation_whose_open_fields_the_model_fills_in() -> None:
+    asked = {"type": "slack_v2", "title": "Slack", "operation": "send", "params": {"manualChannel": "C1"}}
+    odd = {"type": "exa", "title": "Exa", "operation": "search"}
+    one = block("agent", "agent", messages=[{"role": "user", "content": "Hi"}], model="gpt-5", tools=[asked, odd])
+    made = convert({"version": "1.0", "blocks": [one], "connections": [], "loops": {}}, catalog=REGISTRY)
+    slack, exa = made.document["blocks"]["agent"]["params"]["tools"]
+    assert slack["block"] == "connector.slack"
+    assert slack["params"] == {
+        "operation": "send_message", "channel": "C1", "text": "{{text}}", "connection": "slack"
+    }  # fmt: skip
+    assert slack["arguments"]["required"] == ["text"]
+    assert exa["workflow"] == "Exa (not imported from Sim)"
+
+
+def test_feeds_and_mailboxes_are_events() -> None:
+    feed = block("rss", "rss", feedUrl="https://x.test/feed.xml", triggerMode=True)
+    mail = block("imap", "imap", host="imap.x.test", port="993", mailbox=["INBOX"], triggerMode=True)
+    read = block("f", "function", code="return <rss.item.title> + <imap.email.bodyText>")
+    made = convert({"version": "1.0", "blocks": [feed, mail, read], "connections": [], "loops": {}}, catalog=REGISTRY)
+    blocks = made.document["blocks"]
+    assert (blocks["rss"]["type"], blocks["rss"]["params"]) == ("event.feed", {"url": "https://x.test/feed.xml"})
+    assert blocks["imap"]["type"] == "event.mail"
+    assert blocks["imap"]["params"] == {"server": "imap.x.test:993", "connection": "imap", "folder": "INBOX"}
+    assert blocks["f"]["params"]["code"] == "return <rss.event.title> + <imap.event.text>"
