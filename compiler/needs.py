@@ -19,7 +19,7 @@ from compiler.check import pointer_to
 from compiler.diagnostics import Diagnostic, Report, suggest
 from compiler.document import BlockDoc, Limits
 from compiler.plan import Ref
-from compiler.references import ENV, Found, find, texts
+from compiler.references import ENV, Found, find, texts, unescape
 from compiler.schema import Kind, checker_of
 from compiler.variables import Variables, parse_path
 from compiler.wiring import Wiring
@@ -56,7 +56,7 @@ class Needs(Struct):
         return tuple(found.values())
 
     def code_in(self, params: Mapping[str, Any]) -> tuple[str, ...]:
-        return tuple(pointer for pointer in self.code if _unescaped(pointer.split("/", 2)[1]) in params)
+        return tuple(pointer for pointer in self.code if unescape(pointer.split("/", 2)[1]) in params)
 
 
 class Gatherer:
@@ -98,7 +98,7 @@ class Gatherer:
                 self._variable(text, block.id, where)
             is_test = spec is not None and spec.container == "loop" and pointer == "/params/condition"
             reader = Reader(block.id, block.id, ahead=True) if is_test else outer
-            refs = needs.refs.setdefault(_unescaped(param) if holder == "params" else "", {})
+            refs = needs.refs.setdefault(unescape(param) if holder == "params" else "", {})
             if kind is None:
                 self._text(text, reader, where, refs)
                 continue
@@ -234,10 +234,6 @@ def _above(pointer: str) -> Iterator[str]:
     while pointer:
         pointer = pointer.rpartition("/")[0]
         yield pointer
-
-
-def _unescaped(part: str) -> str:
-    return part.replace("~1", "/").replace("~0", "~")
 
 
 def environment_names(

@@ -98,6 +98,10 @@ def escape(part: str) -> str:
     return part.replace("~", "~0").replace("/", "~1") if "~" in part or "/" in part else part
 
 
+def unescape(part: str) -> str:
+    return part.replace("~1", "/").replace("~0", "~")
+
+
 def _segments(head: str) -> tuple[str | int, ...]:
     cut = min((i for i in (head.find("."), head.find("[")) if i >= 0), default=len(head))
     first = head[:cut].strip()

@@ -11,6 +11,7 @@ from msgspec.structs import asdict
 from starlette.responses import Response
 
 from compiler.diagnostics import Diagnostic
+from compiler.setup import Task
 from executor.errors import BadRequest
 from executor.kernel.store.topics.drafts import DraftHead, LastRun
 from executor.kernel.store.topics.workflows import VERSION_MAX
@@ -80,13 +81,14 @@ class DraftPage(Struct, frozen=True):
 
 
 class DraftSaved(Struct, frozen=True):
-    """`rev`: the revision to send in If-Match with the next change."""
+    """`rev`: the revision to send in If-Match with the next change; `tasks` are left before it runs."""
 
     id: str
     name: str
     rev: int
     updated_at_ms: int
     diagnostics: tuple[Diagnostic, ...]
+    tasks: tuple[Task, ...]
 
 
 class DraftFolder(Struct, frozen=True):

@@ -8,6 +8,7 @@ from urllib.parse import quote
 from msgspec import Meta, Struct
 
 from compiler.diagnostics import Diagnostic
+from compiler.setup import Task
 from executor.kernel.store.topics.workflows import VERSION_MAX, Order, VersionRow, WorkflowHead, WorkflowRow
 from executor.service.topics.cards import Card
 from executor.service.topics.loom import RUNS_MAX, Loom
@@ -28,10 +29,11 @@ class ActivateRequest(Struct, forbid_unknown_fields=True):
 
 
 class Validation(Struct, frozen=True):
-    """`valid`: no finding is an error."""
+    """`valid`: no finding is an error. `tasks` are left before the workflow runs: accounts, choices, keys."""
 
     valid: bool
     diagnostics: list[Diagnostic]
+    tasks: tuple[Task, ...]
 
 
 class WorkflowPage(Struct, frozen=True):
@@ -209,7 +211,8 @@ async def validate(call: Call, query: ValidateQuery) -> Validation:
     document, envelope = await _document(call)
     trigger = envelope.get("trigger") or query.trigger
     found = await call.engine.workflows.validate(document, trigger)
-    return Validation(not any(d.severity == "error" for d in found), found)
+    tasks = await call.engine.workflows.setup(document, found)
+    return Validation(not any(d.severity == "error" for d in found), found, tasks)
 
 
 @route(

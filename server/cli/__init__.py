@@ -26,6 +26,7 @@ SECTIONS = {
     "Make workflows": """
         documents.validate       Check the workflow in FILE (- for stdin).
         documents.import_        Convert FILE (- for stdin), exported from n8n or Sim, to weft/1.
+        setup.setup              Do what is left before a workflow runs, one by one.
         documents.plan           Show the plan that a workflow is compiled to.
         workflows.deploy         Store the workflow in FILE as the active version of NAME.
         runs.run                 Run a stored workflow, or the document in a file.

@@ -17,7 +17,7 @@ import click
 
 from server.cli.common import FAILED, OK, Refused, call, check_variables, counted
 from server.cli.reading import check_free, is_file, is_python, read_document, source_findings, write_document
-from server.cli.render import diagnostic_lines
+from server.cli.render import diagnostic_lines, task_lines
 from server.shipped import examples_folder
 
 if TYPE_CHECKING:
@@ -73,6 +73,7 @@ def import_(file: str, out: str | None, force: bool, as_python: bool) -> int:
             return _import_folder(Path(file), Path(out or file), catalog, force=force, as_python=as_python)
         check_free(out, force)
         made = _imported(read_document(file), catalog)
+        left = _left(made[0], catalog) if made is not None else []
     if made is None:
         from executor.kernel.run.imports import importers
 
@@ -81,6 +82,8 @@ def import_(file: str, out: str | None, force: bool, as_python: bool) -> int:
     document, found = made
     write_document(document, out, as_python=as_python)
     for line in diagnostic_lines(found):
+        click.echo(line, err=True)
+    for line in left:
         click.echo(line, err=True)
     where = f", written to {out}" if out is not None else ""
     click.echo(f"{_count(found)}{where}", err=True)
@@ -99,6 +102,20 @@ def _imported(document: Any, catalog: Catalog) -> tuple[Any, list[dict[str, Any]
         return None
     compiled = compile_document(ours.document, catalog)
     return ours.document, msgspec.to_builtins([*ours.diagnostics, *compiled.diagnostics])
+
+
+def _left(document: Any, catalog: Catalog) -> list[str]:
+    """Return what is left before it runs, as lines. No server says which names and connections there are, so all that
+    the document names are listed."""
+    import msgspec
+
+    from compiler.compile import compile_document
+    from compiler.needs import missing_connections
+    from compiler.setup import tasks
+
+    found = [*compile_document(document, catalog, env_names=()).diagnostics]
+    left = tasks(document, [*found, *missing_connections(document, catalog, ())], catalog)
+    return ["Left to do before it runs:", *task_lines(msgspec.to_builtins(left))] if left else []
 
 
 def _import_folder(folder: Path, out: Path, catalog: Catalog, *, force: bool, as_python: bool) -> int:
@@ -120,6 +137,7 @@ def _import_folder(folder: Path, out: Path, catalog: Catalog, *, force: bool, as
         write_document(document, str(target), as_python=as_python)
         click.echo(f"{path}: {_count(found)}, written to {target}")
         report += [f"\n## {path.relative_to(folder)}\n", *(f"- {line.strip()}" for line in diagnostic_lines(found))]
+        report += [f"\n{line}" if not n else f"- {line.strip()}" for n, line in enumerate(_left(document, catalog))]
         errors += any(d["severity"] == "error" for d in found)
     if len(report) == 1:
         raise Refused(f"No file in {folder} is a workflow of another program.")

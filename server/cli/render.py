@@ -58,6 +58,16 @@ def diagnostic_lines(found: Iterable[Json]) -> list[str]:
     return lines
 
 
+def task_lines(tasks: Iterable[Json]) -> list[str]:
+    """`[ ] Connect Slack` and, indented, how to do it."""
+    lines = []
+    for task in tasks:
+        lines.append(f"[ ] {plain(task['title'])}")
+        if task.get("hint"):
+            lines.append(f"    {plain(task['hint'])}")
+    return lines
+
+
 def event_line(event: Event) -> str:
     """`   12  14:03:07.250  node.succeeded    send@fan[2]  {"id": 7}`; a log of several lines has them below."""
     clock = time.strftime("%H:%M:%S", time.localtime(event.at_ms / 1000)) + f".{event.at_ms % 1000:03d}"

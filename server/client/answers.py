@@ -92,7 +92,8 @@ class RunAccepted(TypedDict):
     run: str; workflow: str; version: int | None
     status: Literal["cancelled", "failed", "queued", "running", "succeeded", "waiting"]; created: bool
     diagnostics: list[Diagnostic]; urls: RunUrls
-class DraftSaved(TypedDict): id: str; name: str; rev: int; updated_at_ms: int; diagnostics: list[Diagnostic]
+class DraftSaved(TypedDict):
+    id: str; name: str; rev: int; updated_at_ms: int; diagnostics: list[Diagnostic]; tasks: list[Task]
 class DraftSummary(TypedDict):
     id: str; name: str; rev: int; base_name: str | None; base_version: int | None; base_rev: int | None
     created_at_ms: int; updated_at_ms: int; folder: str; last_run: LastRun | None
@@ -101,7 +102,7 @@ class SavedWorkflow(TypedDict):
     replaced: int | None
 class DraftView(TypedDict):
     id: str; name: str; rev: int; base_name: str | None; base_version: int | None; base_rev: int | None
-    created_at_ms: int; updated_at_ms: int; folder: str; document: Any; diagnostics: list[Diagnostic]
+    created_at_ms: int; updated_at_ms: int; folder: str; document: Any; diagnostics: list[Diagnostic]; tasks: list[Task]
 class DueRetry(TypedDict): key: str; attempt: int; due_ms: int
 class EnvName(TypedDict): name: str; set: bool; secret: bool; used_by: list[EnvUse]
 class EnvNames(TypedDict): env: list[EnvName]
@@ -310,6 +311,10 @@ class SpentView(TypedDict):
 class StepWait(TypedDict):
     kind: Literal["approval", "attention", "child", "form", "signal", "timer", "webhook"]; id: NotRequired[str | None]
     title: NotRequired[str]; due_ms: NotRequired[int | None]; child: NotRequired[str | None]
+class Task(TypedDict):
+    id: str; kind: Literal["choose", "connect", "fill", "model", "python", "replace", "secret", "triggers"]; title: str
+    blocks: list[str]; pointers: NotRequired[list[str]]; type: NotRequired[str]; name: NotRequired[str]
+    hint: NotRequired[str]
 class Token(TypedDict):
     id: str; prefix: str; name: str; user: str | None; role: Literal["admin", "approver", "editor", "metrics", "viewer"]
     workflows: list[str] | None; created_at_ms: int; expires_at_ms: int; used_at_ms: int | None
@@ -341,7 +346,7 @@ class User(TypedDict):
 class UserChanged(TypedDict):
     id: str; role: Literal["admin", "approver", "editor", "viewer"] | None; schedules: list[str]
 class UserList(TypedDict): users: list[User]
-class Validation(TypedDict): valid: bool; diagnostics: list[Diagnostic]
+class Validation(TypedDict): valid: bool; diagnostics: list[Diagnostic]; tasks: list[Task]
 class ValueDiff(TypedDict): pointer: str; a: str | None; b: str | None
 class Verified(TypedDict): valid: bool; rows: int; broken_at: int | None; hash: str
 class Version(TypedDict): version: str; signed_in: bool; read_only: bool

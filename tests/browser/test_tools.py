@@ -32,7 +32,7 @@ def test_a_model_is_chosen_with_its_price_or_typed(servers: Servers, contexts: C
     model.fill("local:llama")
     expect(editor.at("price-model")).to_have_text("$0.5 in, $2 out per million tokens")
     editor.press("Escape")
-    expect(editor.page.locator(".model__list")).to_have_count(0)
+    expect(editor.page.locator(".optionlist")).to_have_count(0)
     expect(model).to_be_focused()
     editor.is_saved()
     assert editor.stored()["blocks"]["a"]["params"]["model"] == "local:llama"

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from copy import deepcopy
 from typing import Any
 
 Json = dict[str, Any]
@@ -394,3 +395,16 @@ TEMPLATES: tuple[Json, ...] = (
         },
     ),
 )
+
+
+def tell_slack() -> Json:
+    """Return a workflow of Sim, as it exports one: without accounts, and without the channel."""
+    blocks = {name: one["state"]["blocks"] for one in TEMPLATES for name in [one["state"]["metadata"]["name"]]}
+    made = deepcopy(TEMPLATES[0])
+    start, told = (deepcopy(blocks[name][id]) for name, id in (("knowledge-base-qa", "a"), ("pr-review", "c")))
+    start["subBlocks"]["inputFormat"]["value"] = []
+    told["subBlocks"]["text"]["value"] = "All is well"
+    edge = {"source": "a", "target": "c", "sourceHandle": "source", "targetHandle": "target"}
+    made["state"] |= {"blocks": {"a": start, "c": told}, "edges": [edge]}
+    made["state"]["metadata"] = {"name": "tell-slack", "description": "", "color": "#3972F6"}
+    return made

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+import threading
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
+from importlib.resources import files
+from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -27,6 +31,13 @@ class Slack:
     @property
     def url(self) -> str:
         return f"{self.server.url}/api"
+
+    def environ(self, folder: Path) -> dict[str, str]:
+        """Return the settings of a server whose connector of Slack asks this one: its document is in the folder."""
+        document = json.loads(files("executor.blocks.connectors").joinpath("services", "slack.json").read_bytes())
+        folder.mkdir()
+        (folder / "slack.json").write_text(json.dumps({**document, "base_url": self.url}), encoding="utf-8")
+        return {"WEFT_CONNECTORS": str(folder), "WEFT_ALLOW_PRIVATE": self.server.place}
 
     def reply(self, request: Request) -> dict[str, Any]:
         url = urlsplit(request.target)
@@ -58,3 +69,25 @@ async def slack() -> AsyncIterator[Slack]:
 
 def _answer(made: Slack, request: Request) -> bytes:
     return answer(200, json.dumps(made.reply(request)).encode(), content_type="application/json")
+
+
+@contextmanager
+def slack_beside() -> Iterator[Slack]:
+    """Serve it in a thread with an event loop of its own."""
+    serving, over = threading.Event(), threading.Event()
+    made: list[Slack] = []
+
+    async def serve() -> None:
+        async with slack() as one:
+            made.append(one)
+            serving.set()
+            await asyncio.to_thread(over.wait)
+
+    thread = threading.Thread(target=lambda: asyncio.run(serve()), daemon=True)
+    thread.start()
+    try:
+        assert serving.wait(60), "the stand-in of Slack did not start"
+        yield made[0]
+    finally:
+        over.set()
+        thread.join(60)

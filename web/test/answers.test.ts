@@ -69,7 +69,7 @@ test('a refusal that is no problem document is still one', async () => {
   assert.equal((await failure(() => api.fork('r', 9))).problem.seq, 4)
 })
 
-const DRAFT = { folder: '', created_at_ms: 1, updated_at_ms: 1, base_version: null, diagnostics: [] }
+const DRAFT = { folder: '', created_at_ms: 1, updated_at_ms: 1, base_version: null, diagnostics: [], tasks: [] }
 
 test('a draft of any shape can be drawn, and the stored document stays available', async () => {
   const stored = { format: 'weft/1', blocks: { a: { type: 'set' } }, edges: [], notes: 5 }

@@ -44,7 +44,7 @@ globalThis.fetch = ((path: string, init: RequestInit) => {
   if (rev !== `"${server.draft.rev}"`)
     return answer(409, { status: 409, code: 'draft_changed', detail: 'changed', current: server.draft })
   server.draft = { ...server.draft, document: body.document, name: body.name, rev: server.draft.rev + 1 }
-  return answer(200, { id: 'd', name: body.name, rev: server.draft.rev, updated_at_ms: 2, diagnostics: [] })
+  return answer(200, { id: 'd', name: body.name, rev: server.draft.rev, updated_at_ms: 2, diagnostics: [], tasks: [] })
 }) as typeof fetch
 
 beforeEach(async () => {
@@ -66,6 +66,7 @@ beforeEach(async () => {
       base_version: null,
       created_at_ms: 1,
       diagnostics: [],
+      tasks: [],
     },
   })
   await openDraft('d')

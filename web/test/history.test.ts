@@ -46,7 +46,7 @@ globalThis.fetch = ((path: string, init: RequestInit) => {
   if (init.method === 'GET') return answer(200, server.draft)
   const body = JSON.parse(init.body as string) as { document: Document; name: string }
   server.draft = { ...server.draft, document: body.document, rev: server.draft.rev + 1 }
-  return answer(200, { rev: server.draft.rev, updated_at_ms: 2, diagnostics: [] })
+  return answer(200, { rev: server.draft.rev, updated_at_ms: 2, diagnostics: [], tasks: [] })
 }) as typeof fetch
 
 beforeEach(async () => {
@@ -64,6 +64,7 @@ beforeEach(async () => {
     base_rev: null,
     folder: '',
     diagnostics: [],
+    tasks: [],
   }
   await openDraft('d')
 })

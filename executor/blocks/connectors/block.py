@@ -22,7 +22,7 @@ from executor.blocks.connectors.document import Auth, Check, Connector, Operatio
 from executor.blocks.connectors.pages import ITEMS_MAX, PAGES_MAX, after, at, items_of
 from executor.blocks.connectors.signature import query_text, signed
 from executor.blocks.connectors.template import filled, filled_base, filled_path, form_of_body
-from executor.blocks.http.binding import basic, derived, opened
+from executor.blocks.http.binding import basic, derived, opened, shown_place
 from executor.blocks.types import http
 from executor.blocks.types.connected import CONNECTION
 from executor.blocks.types.params import invalid, text
@@ -392,7 +392,7 @@ def _params(connector: Connector, names: list[str]) -> dict[str, Any]:
         }  # fmt: skip
     if auth.kind in _CONNECTED:
         needed = {"kind": auth.kind, "title": auth.title, "name": auth.name, "prefix": auth.prefix}
-        needed["host"] = urlsplit(connector.base_url).hostname or ""
+        needed["host"] = _host(connector.base_url)
         needed |= {"provider": auth.provider, "scopes": auth.scopes} if auth.provider else {}
         needed |= {"service": connector.service} if connector.sign_in is not None else {}
         ui_of = {**ui, "widget": "connection", "auth": needed}  # what a connection made beside it consists of
@@ -420,6 +420,16 @@ def _params(connector: Connector, names: list[str]) -> dict[str, Any]:
     properties["timeout_s"] = {**timeout, "x-ui": {**timeout["x-ui"], "order": _AFTER_FIELDS + 3}}
     required = ["credential"] if auth.kind in ("path", "aws") else []
     return {"type": "object", "required": required, "additionalProperties": False, "properties": properties}
+
+
+def _host(base_url: str) -> str:
+    """Return where a connection for the service may be sent, in the way that its hosts are written."""
+    parts = urlsplit(base_url)
+    try:
+        port = parts.port or (443 if parts.scheme == "https" else 80)
+    except ValueError:  # a placeholder
+        return parts.hostname or ""
+    return shown_place(parts.scheme, parts.hostname or "", port)
 
 
 def _fields(connector: Connector) -> dict[str, dict[str, Any]]:

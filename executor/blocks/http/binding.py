@@ -166,7 +166,7 @@ def check_place(scheme: str, host: str, port: int, parts: Sequence[Part] = (), *
             if not _found(name, each, texts):
                 continue
         if not any(_fits(pattern, scheme, host.lower().rstrip("."), port) for pattern in each.rules.hosts):
-            raise _refused(name, each.rules, "" if chosen else _place(scheme, host, port))
+            raise _refused(name, each.rules, "" if chosen else shown_place(scheme, host, port))
         if each.rules.places:
             stands = place_of(parts, each.rules.places, partial(_stands_in, name, each))
             if stands is not None:
@@ -247,7 +247,7 @@ def _bare(place: str) -> str:
     return found["host"] if found is not None else place
 
 
-def _place(scheme: str, host: str, port: int) -> str:
+def shown_place(scheme: str, host: str, port: int) -> str:
     """Format a place as `--hosts` takes it."""
     shown = f"[{host.strip('[]')}]" if ":" in host else host.lower().rstrip(".")
     if scheme == "https":

@@ -127,6 +127,16 @@ class ModelClient:
         ]
         return sorted(offers, key=lambda offer: (not offer.ready, offer.name))
 
+    def missing(self, model: str) -> str:
+        """Return what is missing before this model can be asked without a key of the block, or nothing."""
+        try:
+            endpoint, _ = self.endpoints.find(model)
+        except BlockError as error:
+            return error.hint
+        if not endpoint.key_required or self._env.get(endpoint.key_name):
+            return ""
+        return f"Choose a connection or a key in the block, or start the server with WEFT_SECRET_{endpoint.key_name}."
+
     def _key(self, endpoint: Endpoint, conversation: Conversation) -> str | None:
         if conversation.credential is not None:
             return None

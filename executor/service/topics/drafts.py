@@ -19,6 +19,7 @@ from msgspec.structs import replace
 from compiler.catalog import Catalog
 from compiler.diagnostics import Diagnostic
 from compiler.document import NESTING_MAX
+from compiler.setup import Task
 from executor.errors import BadRequest, Conflict, NotFound, NoWorkflow
 from executor.kernel.process.threads import aside
 from executor.kernel.run.imports import as_ours
@@ -34,10 +35,12 @@ _TITLES = {"sim": "Sim"}
 
 
 class DraftView(DraftHead, frozen=True):
-    """A draft and its diagnostics. Times are Unix milliseconds. See DraftHead for its base."""
+    """A draft, its diagnostics, and the tasks that are left before it runs. Times are Unix milliseconds. See DraftHead
+    for its base."""
 
     document: Any
     diagnostics: tuple[Diagnostic, ...] = ()
+    tasks: tuple[Task, ...] = ()
 
 
 class Step(Struct, frozen=True, forbid_unknown_fields=True):
@@ -162,11 +165,13 @@ class Drafts(Topic):
         return row
 
     async def _view(self, row: DraftRow, found: tuple[Diagnostic, ...] = ()) -> DraftView:
+        document = orjson.loads(row.document)
         checked = await self._workflows.validate(row.document)
+        tasks = await self._workflows.setup(document, checked)
         if found:  # the import has the same findings about its blocks
             checked = [each for each in checked if each.code != "not_imported"]
         diagnostics = (*found, *checked)
-        return view_of(DraftView, row, document=orjson.loads(row.document), diagnostics=diagnostics)
+        return view_of(DraftView, row, document=document, diagnostics=diagnostics, tasks=tasks)
 
     async def _changed(self, row: DraftRow, rev: int | None) -> Conflict:
         return Conflict(

@@ -14,6 +14,7 @@ from compiler.diagnostics import Diagnostic
 from compiler.imports import Imported, not_imported
 from compiler.needs import missing_connections
 from compiler.plan import Plan
+from compiler.setup import Task, tasks
 from compiler.tracing.workflow import Composed, called_by, is_composed
 from executor.blocks.vault.connection import PREFIX, is_connection
 from executor.errors import BadRequest, Conflict, CorruptJournal, NotFound
@@ -65,6 +66,15 @@ class Workflows(Topic):
 
     async def validate(self, document: Any, trigger: str | None = None) -> list[Diagnostic]:
         return [*(await self.compile(document, trigger)).diagnostics, *await self.missing(document)]
+
+    async def setup(self, document: Any, found: Sequence[Diagnostic]) -> tuple[Task, ...]:
+        """Return the tasks that are left before a document runs. `found`: what `validate` found in it."""
+        if isinstance(document, Mapping) and not str(document.get("format")).startswith("weft/"):
+            ours = await self._ours(document)
+            if ours.format is not None:  # the findings lead into the source
+                document, found = ours.document, await self.validate(ours.document)
+        missing = self._parts.services.models.missing
+        return await aside(partial(tasks, document, found, self._parts.registry, missing))
 
     async def missing(self, document: Any) -> list[Diagnostic]:
         """Return diagnostics for the connections that a document names and this server lacks. They are read at this
@@ -118,10 +128,14 @@ class Workflows(Topic):
             return declared, []
         ours = await self._ours(document)
         found = not_imported(ours.document)
+        what = "a block or a tool was" if len(found) == 1 else f"{len(found)} blocks and tools were"
+        what += " not imported"
+        if not found and ours.format is not None:
+            found = await self.missing(ours.document)
+            what = "it has connections that are not there yet"
         if not found:
             return declared, []
-        what = "a block or a tool was" if len(found) == 1 else f"{len(found)} blocks and tools were"
-        message = f"These triggers are off, because {what} not imported: {', '.join(on)[:200]}."
+        message = f"These triggers are off, because {what}: {', '.join(on)[:200]}."
         return turned_off(declared), [Diagnostic("triggers_off", "warning", "/blocks", message, _OFF_HINT)]
 
     async def give(self, workflows: Iterable[Composed]) -> None:

@@ -5,7 +5,8 @@ import type * as api from './schemas'
 import { any, flag, list, maybe, number, record, shape, text } from './check'
 
 export const Diagnostic = /*#__PURE__*/ shape<api.Diagnostic>({ code: text, severity: text, pointer: text, message: text })
-export const Validation = /*#__PURE__*/ shape<api.Validation>({ valid: flag, diagnostics: list(Diagnostic) })
+export const Task = /*#__PURE__*/ shape<api.Task>({ id: text, kind: text, title: text, blocks: list(text), pointers: maybe(list(text)) })
+export const Validation = /*#__PURE__*/ shape<api.Validation>({ valid: flag, diagnostics: list(Diagnostic), tasks: list(Task) })
 export const Problem = /*#__PURE__*/ shape<api.Problem>({ type: text, title: text, status: number, code: text, detail: text, diagnostics: maybe(list(Diagnostic)) })
 export const SavedWorkflow = /*#__PURE__*/ shape<api.SavedWorkflow>({ name: text, version: number, hash: text, created: flag, diagnostics: list(Diagnostic), activated: flag })
 export const LastRun = /*#__PURE__*/ shape<api.LastRun>({ id: text, status: text, created_at_ms: number })
@@ -33,10 +34,10 @@ export const Offered = /*#__PURE__*/ shape<api.Offered>({ id: text, method: text
 export const OpenApiImported = /*#__PURE__*/ shape<api.OpenApiImported>({ operations: list(Offered) })
 export const Choice = /*#__PURE__*/ shape<api.Choice>({ title: text, about: text })
 export const ChoiceList = /*#__PURE__*/ shape<api.ChoiceList>({ choices: list(Choice) })
-export const DraftView = /*#__PURE__*/ shape<api.DraftView>({ id: text, name: text, rev: number, created_at_ms: number, updated_at_ms: number, folder: text, diagnostics: list(Diagnostic) })
+export const DraftView = /*#__PURE__*/ shape<api.DraftView>({ id: text, name: text, rev: number, created_at_ms: number, updated_at_ms: number, folder: text, diagnostics: list(Diagnostic), tasks: list(Task) })
 export const DraftSummary = /*#__PURE__*/ shape<api.DraftSummary>({ id: text, name: text, rev: number, created_at_ms: number, updated_at_ms: number, folder: text, last_run: maybe(LastRun) })
 export const DraftPage = /*#__PURE__*/ shape<api.DraftPage>({ drafts: list(DraftSummary) })
-export const DraftSaved = /*#__PURE__*/ shape<api.DraftSaved>({ id: text, name: text, rev: number, updated_at_ms: number, diagnostics: list(Diagnostic) })
+export const DraftSaved = /*#__PURE__*/ shape<api.DraftSaved>({ id: text, name: text, rev: number, updated_at_ms: number, diagnostics: list(Diagnostic), tasks: list(Task) })
 export const DraftDeleted = /*#__PURE__*/ shape<api.DraftDeleted>({ id: text, deleted: flag })
 export const DraftFolder = /*#__PURE__*/ shape<api.DraftFolder>({ id: text, folder: text })
 export const RunUrls = /*#__PURE__*/ shape<api.RunUrls>({ self: text, events: text, graph: text, why: text, plan: text, cancel: text, page: text, document: text, nodes: text, rerun: text })

@@ -501,13 +501,14 @@ export interface DraftRunAccepted {
   rev: number
 }
 
-/** `rev`: the revision to send in If-Match with the next change. */
+/** `rev`: the revision to send in If-Match with the next change; `tasks` are left before it runs. */
 export interface DraftSaved {
   id: string
   name: string
   rev: number
   updated_at_ms: number
   diagnostics: Diagnostic[]
+  tasks: Task[]
 }
 
 /** A draft without its document. Revision `base_rev` is version `base_version` of the workflow `base_name`; all
@@ -538,7 +539,8 @@ export interface DraftVersion {
   rev: number
 }
 
-/** A draft and its diagnostics. Times are Unix milliseconds. See DraftHead for its base. */
+/** A draft, its diagnostics, and the tasks that are left before it runs. Times are Unix milliseconds. See DraftHead
+ * for its base. */
 export interface DraftView {
   id: string
   name: string
@@ -551,6 +553,7 @@ export interface DraftView {
   folder: string
   document: Json
   diagnostics: Diagnostic[]
+  tasks: Task[]
 }
 
 /** Attempt `attempt` can start at `due_ms`. */
@@ -1931,6 +1934,27 @@ export interface StepWait {
   child?: string | null
 }
 
+/** One thing to do. `id` stays the same until it is done; `pointers` are the params that it fills in.
+ *
+ * connect   an account of a service, for all blocks of its type. `name`: the connection that the blocks name already
+ * secret    store the secret `name`
+ * model     give the blocks a model that the server can ask; `name` is its endpoint
+ * python    build Python on the machine of the server
+ * replace   a block or a tool that was not imported
+ * choose    a value that the service lists: see `x-ui.choices` of the param
+ * fill      another param that is required
+ * triggers  publish the workflow: these blocks start runs from then on */
+export interface Task {
+  id: string
+  kind: 'choose' | 'connect' | 'fill' | 'model' | 'python' | 'replace' | 'secret' | 'triggers'
+  title: string
+  blocks: string[]
+  pointers?: string[]
+  type?: string
+  name?: string
+  hint?: string
+}
+
 /** PUT /api/workflows/{name}/title. An empty text shows its name again. */
 export interface TitleRequest {
   title: string
@@ -2074,10 +2098,11 @@ export interface UserList {
   users: User[]
 }
 
-/** `valid`: no finding is an error. */
+/** `valid`: no finding is an error. `tasks` are left before the workflow runs: accounts, choices, keys. */
 export interface Validation {
   valid: boolean
   diagnostics: Diagnostic[]
+  tasks: Task[]
 }
 
 /** `pointer` is a JSON pointer, "" for the whole value. `a` and `b` are the beginnings of the JSON values; null:

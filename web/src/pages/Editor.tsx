@@ -31,6 +31,7 @@ const OutlineView = lazy(() => import('../edit/outline/OutlineView'))
 const FirstSteps = lazy(() => import('./FirstSteps'))
 const RunAbove = lazy(() => import('./RunAbove'))
 const Playground = lazy(() => import('../edit/playground/Playground'))
+const Setup = lazy(() => import('../edit/setup/Setup'))
 const RunDialog = lazy(() => import('../watch/run/RunDialog'))
 const ConflictDialog = lazy(() => import('../edit/shell/ConflictDialog'))
 const BlockSheet = lazy(() => import('../edit/sheet/Sheet'))
@@ -55,7 +56,10 @@ export default function Editor({ id }: { id: string }): ReactElement {
   const conflict = useStore(docStore, (s) => s.conflict !== null)
   useEffect(() => {
     setError(null)
-    uiStore.setState({ selection: NOTHING, iter: {}, overlay: null, sheet: null })
+    // After an import the list of what is left is open, see pages/Home.tsx.
+    const setup = new URLSearchParams(location.search).has('setup')
+    uiStore.setState({ selection: NOTHING, iter: {}, overlay: null, sheet: null, setup })
+    if (setup) setQuery({ setup: null })
     openDraft(id)
       .then(() => showLastRun(id))
       .catch((reason: unknown) => setError(reason instanceof Error ? reason.message : String(reason)))
@@ -193,6 +197,7 @@ function Panels(): ReactElement {
   const view = useStore(uiStore, (s) => s.view)
   const panels = useStore(uiStore, (s) => s.panels)
   const playground = useStore(uiStore, (s) => s.playground)
+  const setup = useStore(uiStore, (s) => s.setup)
   const id = useStore(docStore, (s) => s.id)
   const outline = view === 'outline'
   const left = outline ? Math.max(panels.palette, OUTLINE_MIN) : panels.paletteOpen ? panels.palette : RAIL
@@ -230,7 +235,13 @@ function Panels(): ReactElement {
           </Suspense>
         </div>
       </div>
-      {playground && id !== null ? (
+      {setup ? (
+        <div className="editor__playground">
+          <Suspense fallback={null}>
+            <Setup key={id} />
+          </Suspense>
+        </div>
+      ) : playground && id !== null ? (
         <div className="editor__playground">
           <Suspense fallback={null}>
             <Playground key={id} draft={id} />

@@ -21,7 +21,7 @@ import { isForPeople } from '../edit/shell/waiting'
 import { Examples, FirstVisit, Templates } from './home/Examples'
 import { DraftTile, WorkflowTile } from './home/items'
 import { Tickets } from './home/Tickets'
-import { importText } from './importing'
+import { addressOf, importText, type Imported } from './importing'
 import { ListState, Stale, usePolled } from './parts'
 import { messageOf } from '../ui/words'
 import { useReadOnly } from '../ui/rights'
@@ -70,11 +70,12 @@ export default function Home(): ReactElement {
   const takeFiles = async (files: readonly File[]): Promise<void> => {
     if (why) return void toast(why, 'err')
     const wrong: string[] = []
-    let last: string | null = null
+    let last: Imported | null = null
     for (const each of files) {
       try {
-        const { draft, name, findings } = await importText(await each.text(), each.name)
-        last = draft.id
+        const imported = await importText(await each.text(), each.name)
+        const { name, findings } = imported
+        last = imported
         toast(
           findings.length
             ? `Imported “${name}” with ${findings.length} ${findings.length === 1 ? 'problem' : 'problems'}`
@@ -86,13 +87,13 @@ export default function Home(): ReactElement {
       }
     }
     setTrouble(wrong)
-    if (last && files.length === 1) navigate(`/w/${last}`)
+    if (last && files.length === 1) navigate(addressOf(last))
     else drafts.reload()
   }
   usePaste((text) => {
     if (why) return
     importText(text).then(
-      ({ draft }) => navigate(`/w/${draft.id}`),
+      (imported) => navigate(addressOf(imported)),
       (error: unknown) => setTrouble([messageOf(error)]),
     )
   })

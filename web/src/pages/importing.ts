@@ -29,6 +29,9 @@ export async function importText(text: string, fileName?: string): Promise<Impor
   return { name: draft.name, draft, findings: draft.diagnostics ?? [] }
 }
 
+/** The editor, with the list of what is left to do if there is any. */
+export const addressOf = ({ draft }: Imported): string => `/w/${draft.id}${draft.tasks?.length ? '?setup=1' : ''}`
+
 /** What a form would begin with: defaults, else the first example of each field. */
 export function sampleInput(schema: JsonSchema | null | undefined): Json {
   const input: Record<string, Json> = {}

@@ -5,7 +5,7 @@ import { placed } from './placed'
 import { api, ApiError, DraftConflict } from '../net/api'
 import { repair } from '../net/repair'
 import type { Repaired } from '../api/types'
-import type { Diagnostic } from '../api/schemas'
+import type { Diagnostic, Task } from '../api/schemas'
 import type { BlockSpec, Document, Draft } from '../api/types'
 import { applyCommand, labelOf, type Command } from './commands'
 import { dropLocal, keepLocal, readLocal, type LocalDraft } from './crash'
@@ -32,6 +32,8 @@ export interface DocState {
   repaired: Repaired | null
   /** Findings of the server about the last saved document. */
   diagnostics: readonly Diagnostic[]
+  /** What is left before it runs, of the same document. */
+  tasks: readonly Task[]
   undo: readonly Step[]
   redo: readonly Step[]
   saving: Saving
@@ -95,6 +97,7 @@ export async function openDraft(id: string): Promise<void> {
     savedAt: draft.updated_at_ms,
     restorable: lost,
     diagnostics: draft.diagnostics ?? [],
+    tasks: draft.tasks ?? [],
     ...fitting(history, draft.document, draft.rev),
   })
 }
@@ -148,6 +151,16 @@ export async function flush(): Promise<void> {
   return saving
 }
 
+/** Ask the server again what is wrong and what is left: a connection or a secret that was added changes no document. */
+export async function recheck(): Promise<void> {
+  await flush()
+  const { id, rev } = docStore.getState()
+  if (id === null) return
+  const { diagnostics = [], tasks = [], rev: theirs } = await api.draft(id)
+  const now = docStore.getState()
+  if (now.id === id && now.rev === rev && theirs === rev) docStore.setState({ diagnostics, tasks })
+}
+
 /** After a conflict: keep what the server has, overwrite it with ours, or make a copy of ours (its id is returned). */
 export async function settle(choice: 'theirs' | 'mine' | 'copy'): Promise<string | null> {
   const { conflict, doc, id } = docStore.getState()
@@ -169,6 +182,7 @@ export async function settle(choice: 'theirs' | 'mine' | 'copy'): Promise<string
     saving: 'saved',
     savedAt: conflict.updated_at_ms,
     diagnostics: conflict.diagnostics ?? [],
+    tasks: conflict.tasks ?? [],
   }))
   void dropLocal(id)
   return copied
@@ -232,6 +246,7 @@ async function save(): Promise<void> {
       rev: saved.rev,
       savedAt: saved.updated_at_ms,
       diagnostics: saved.diagnostics,
+      tasks: saved.tasks,
       saving: still ? 'saved' : 'dirty',
       error: null,
     })
@@ -271,6 +286,7 @@ function closedDraft(): DocState {
     baseRev: null,
     repaired: null,
     diagnostics: [],
+    tasks: [],
     undo: [],
     redo: [],
     saving: 'saved',

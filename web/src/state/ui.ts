@@ -40,6 +40,8 @@ export interface UiState {
   minimap: boolean
   /** The panel that tries the draft is open. */
   playground: boolean
+  /** The list of what is left before the draft runs is open. */
+  setup: boolean
   /** The step of the selected block that the inspector shows. */
   step: number | null
 }
@@ -57,6 +59,7 @@ export const uiStore = createStore<UiState>(() => ({
   step: null,
   sheet: null,
   playground: false,
+  setup: false,
   theme: 'system',
   drawer: 'tape',
   minimap: false,

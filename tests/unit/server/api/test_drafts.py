@@ -33,7 +33,7 @@ async def test_begin_read_change_delete(client: httpx.AsyncClient, hello: Json) 
     assert made.headers["location"] == f"/api/drafts/{draft['id']}"
     assert set(draft) == {
         "id", "name", "document", "rev", "base_name", "base_version", "base_rev", "created_at_ms", "updated_at_ms",
-        "folder", "diagnostics",
+        "folder", "diagnostics", "tasks",
     }  # fmt: skip
     assert (draft["name"], draft["rev"], draft["document"], draft["diagnostics"]) == ("hello", 1, hello, [])
     assert (draft["base_name"], draft["base_version"], draft["base_rev"]) == ("hello", 3, 1)
@@ -44,7 +44,7 @@ async def test_begin_read_change_delete(client: httpx.AsyncClient, hello: Json) 
     hello["name"] = "hello again"
     changed = await client.put(url, json={"document": hello}, headers=at(1))
     assert changed.status_code == 200 and changed.headers["etag"] == '"2"'
-    assert set(changed.json()) == {"id", "name", "rev", "updated_at_ms", "diagnostics"}
+    assert set(changed.json()) == {"id", "name", "rev", "updated_at_ms", "diagnostics", "tasks"}
     assert (changed.json()["rev"], changed.json()["name"]) == (2, "hello again")
     assert changed.json()["updated_at_ms"] >= draft["updated_at_ms"]
     assert (await client.get(url)).json()["document"] == hello

@@ -12,6 +12,7 @@ import { CronField } from '../triggers/CronField'
 import { ZoneField } from '../triggers/ZoneField'
 import { DurationControl } from './DurationControl'
 import { FieldShell } from './FieldShell'
+import { ChoiceField } from './ChoiceField'
 import { ConnectionField } from './ConnectionField'
 import { GroupField } from './GroupField'
 import { ItemsField } from './ItemsField'
@@ -42,7 +43,7 @@ const COMPOSITE: ReadonlySet<Kind> = new Set([
   'schema',
 ])
 /** Kinds that are chosen; a reference can stand in place of the choice. */
-const CHOSEN: ReadonlySet<Kind> = new Set(['boolean', 'select', 'workflow'])
+const CHOSEN: ReadonlySet<Kind> = new Set(['boolean', 'select', 'workflow', 'choice'])
 /** Kinds whose parts show what was found about them. */
 const OWN_FINDINGS: ReadonlySet<Kind> = new Set([
   'items',
@@ -83,7 +84,7 @@ export function Field(props: FieldProps): ReactElement {
           setAsText(!(asText || reference))
         }}
       >
-        {asText || reference ? 'Choose a value' : 'Use a reference'}
+        {asText || reference ? 'Choose a value' : kind === 'choice' ? 'Type it or use a reference' : 'Use a reference'}
       </Button>
     ) : null
 
@@ -165,6 +166,8 @@ function Control({ kind, ...props }: ControlProps & { kind: Kind }): ReactElemen
       )
     case 'workflow':
       return <WorkflowField {...props} />
+    case 'choice':
+      return <ChoiceField {...props} />
     case 'connection':
       return <ConnectionField {...props} />
     case 'value':

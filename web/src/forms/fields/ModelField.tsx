@@ -1,12 +1,13 @@
 // The model of a block: one of those that this server can ask, with its price, or any other that is typed.
 
-import { useEffect, useLayoutEffect, useMemo, useRef, useState, type KeyboardEvent, type ReactElement } from 'react'
+import { useMemo, useRef, useState, type KeyboardEvent, type ReactElement } from 'react'
 import type { Json } from '../../api/schemas'
 import { offeredModels } from '../../net/usage'
 import { Icon } from '../../ui/icons'
 import { useData } from '../../ui/useData'
 import type { ControlProps } from './control'
 import { modelOptions, priceOf, type ModelOption } from './models'
+import { OptionList } from './OptionList'
 import { useFieldScope } from './scope'
 
 export function ModelField({ value, onChange, ids, path }: ControlProps): ReactElement {
@@ -83,84 +84,27 @@ export function ModelField({ value, onChange, ids, path }: ControlProps): ReactE
         {offers.error ? 'The models of the server could not be read.' : model ? priceOf(model, offers.value ?? []) : ''}
       </p>
       {open ? (
-        <Options
+        <OptionList
           id={list}
-          options={options}
+          label="Models"
+          mono
+          options={options.map((each) => ({
+            key: each.model,
+            name: each.model,
+            detail: each.price,
+            group: each.group,
+          }))}
           active={active}
-          waits={offers.value === null && !offers.error}
           below={() => input.current!.parentElement!.getBoundingClientRect()}
-          onChoose={choose}
-        />
+          onChoose={(at) => choose(options[at]!)}
+        >
+          {options.length
+            ? null
+            : offers.value === null && !offers.error
+              ? 'Asking the server'
+              : 'No such model is known. It is used as typed.'}
+        </OptionList>
       ) : null}
-    </div>
-  )
-}
-
-function Options({
-  id,
-  options,
-  active,
-  waits,
-  below,
-  onChoose,
-}: {
-  id: string
-  options: readonly ModelOption[]
-  active: number
-  waits: boolean
-  below: () => DOMRect
-  onChoose: (option: ModelOption) => void
-}): ReactElement {
-  const ref = useRef<HTMLDivElement>(null)
-  useLayoutEffect(() => {
-    const list = ref.current!
-    list.showPopover?.()
-    const place = (): void => {
-      const box = below()
-      const { height } = list.getBoundingClientRect()
-      list.style.width = `${box.width}px`
-      list.style.left = `${box.left}px`
-      list.style.top = `${box.bottom + 4 + height <= innerHeight - 4 ? box.bottom + 4 : Math.max(4, box.top - height - 4)}px`
-    }
-    place()
-    addEventListener('scroll', place, true)
-    addEventListener('resize', place)
-    return () => {
-      removeEventListener('scroll', place, true)
-      removeEventListener('resize', place)
-    }
-  }, [options])
-  useEffect(() => {
-    ref.current?.querySelector('[aria-selected=true]')?.scrollIntoView({ block: 'nearest' })
-  }, [active])
-  return (
-    <div ref={ref} popover="manual" className="menu model__list" onPointerDown={(event) => event.preventDefault()}>
-      <div role="listbox" id={id} aria-label="Models">
-        {options.map((option, i) => (
-          <div key={option.model} role="presentation">
-            {option.group !== options[i - 1]?.group ? (
-              <div className="listbox__group label" role="presentation">
-                {option.group}
-              </div>
-            ) : null}
-            <div
-              role="option"
-              id={`${id}-${i}`}
-              aria-selected={i === active}
-              className="listbox__option"
-              onClick={() => onChoose(option)}
-            >
-              <span className="mono model__name">{option.model}</span>
-              <span className="listbox__detail">{option.price}</span>
-            </div>
-          </div>
-        ))}
-      </div>
-      {options.length ? null : (
-        <p className="listbox__group quiet">
-          {waits ? 'Asking the server' : 'No such model is known. It is used as typed.'}
-        </p>
-      )}
     </div>
   )
 }

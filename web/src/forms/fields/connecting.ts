@@ -20,7 +20,7 @@ export function hostOf(params: JsonObject, auth: ServiceAuth | undefined): strin
       return scheme === 'https://' && port === ':443' ? place : `${place}${port}`
     }
   const host = auth?.host?.replace(/\{\{(\w+)\}\}/g, (all, name: string) => String(params[name] || all).toLowerCase())
-  return host && /^[a-z0-9.-]+$/.test(host) ? host : null
+  return host && /^(http:\/\/)?[a-z0-9.-]+(:\d+)?$/.test(host) ? host : null
 }
 
 /** `hosts` are names, `*.example.com`, perhaps with a port, or with a port and `http://`. The server has the same rule. */

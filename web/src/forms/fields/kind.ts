@@ -27,6 +27,7 @@ export type Kind =
   | 'model'
   | 'tools'
   | 'connection'
+  | 'choice'
   | 'duration'
   | 'cron'
   | 'zone'
@@ -55,6 +56,8 @@ export interface Hint {
   /** The way to sign in to the service of a connection, and its address. */
   auth?: ServiceAuth
   handles?: 'id' | 'items' | 'value'
+  /** The service lists what it can be; these params have to be filled in before. */
+  choices?: readonly string[]
   kind?: Kind
   title?: string
   options?: (params: JsonObject) => readonly string[]
@@ -139,6 +142,7 @@ export function hintOf(type: string | null, param: string, schema: JsonSchema): 
 
 export function kindOf(schema: JsonSchema, hint: Hint = {}): Kind {
   if (hint.kind) return hint.kind
+  if (hint.choices) return 'choice'
   if (schema['x-weft'] === 'code') return 'code'
   if (schema['x-weft'] === 'expression') return 'expression'
   if (hint.widget === 'list') return hint.handles === 'id' ? 'cases' : schema.items?.properties ? 'items' : 'texts'

@@ -6,6 +6,8 @@ import { useStore } from 'zustand'
 import type { Diagnostic } from '../../api/schemas'
 import { docStore, specsStore } from '../../state/doc'
 import { unfinishedFindings, unfinishedStore } from '../../state/unfinished'
+import { uiStore } from '../../state/ui'
+import { Button } from '../../ui/Button'
 import { EmptyState } from '../../ui/EmptyState'
 import { Icon, iconOf } from '../../ui/icons'
 import { sentence } from '../../ui/words'
@@ -44,34 +46,53 @@ export default function Problems(): ReactElement {
       </EmptyState>
     )
   return (
-    <ul className="problems" aria-label="Problems" data-testid="problems">
-      {rows.map((each, i) => {
-        const place = placeOfFinding(doc, each, specs)
-        const type = place.block ? doc.blocks[place.block]?.type : undefined
-        return (
-          <li key={i}>
-            <button
-              type="button"
-              className="problem"
-              data-severity={each.severity}
-              data-testid={`problem-${i}`}
-              onClick={() => goToFinding(doc, each, specs)}
-            >
-              <Icon name={each.severity === 'error' ? 'failed' : 'warning'} label={each.severity} />
-              <span className="problem__place">
-                {type ? <Icon name={iconOf(type)} size={14} /> : null}
-                {place.words}
-              </span>
-              <span className="problem__text">
-                {sentence(each.message)}
-                {each.hint ? <span className="finding__hint"> {sentence(each.hint)}</span> : null}
-              </span>
-              <code className="problem__code">{each.code}</code>
-            </button>
-          </li>
-        )
-      })}
-    </ul>
+    <>
+      <SetupRow />
+      <ul className="problems" aria-label="Problems" data-testid="problems">
+        {rows.map((each, i) => {
+          const place = placeOfFinding(doc, each, specs)
+          const type = place.block ? doc.blocks[place.block]?.type : undefined
+          return (
+            <li key={i}>
+              <button
+                type="button"
+                className="problem"
+                data-severity={each.severity}
+                data-testid={`problem-${i}`}
+                onClick={() => goToFinding(doc, each, specs)}
+              >
+                <Icon name={each.severity === 'error' ? 'failed' : 'warning'} label={each.severity} />
+                <span className="problem__place">
+                  {type ? <Icon name={iconOf(type)} size={14} /> : null}
+                  {place.words}
+                </span>
+                <span className="problem__text">
+                  {sentence(each.message)}
+                  {each.hint ? <span className="finding__hint"> {sentence(each.hint)}</span> : null}
+                </span>
+                <code className="problem__code">{each.code}</code>
+              </button>
+            </li>
+          )
+        })}
+      </ul>
+    </>
+  )
+}
+
+/** The same as a list that is worked through. */
+function SetupRow(): ReactElement | null {
+  const left = useStore(docStore, (state) => state.tasks.filter((task) => task.kind !== 'triggers').length)
+  const open = useStore(uiStore, (state) => state.setup)
+  const readonly = useStore(docStore, (state) => state.readonly)
+  if (!left || open || readonly) return null
+  return (
+    <p className="problems__setup">
+      {left === 1 ? 'One thing is' : `${left} things are`} left before this workflow runs.{' '}
+      <Button data-testid="open-setup" onClick={() => uiStore.setState({ setup: true })}>
+        Set up
+      </Button>
+    </p>
   )
 }
 
