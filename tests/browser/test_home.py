@@ -52,6 +52,7 @@ def test_a_template_shows_its_services_and_opens(editor: Editor, watched: Watche
     expect(section.locator(".tile")).to_have_count(TEMPLATES)
     card = section.get_by_test_id("card-Weekly report")
     expect(card).to_contain_text("Gmail, Google Sheets, Stripe")
+    expect(card.locator(".tile__pill")).to_have_text("Schedule")
     expect(card.locator(".tile__picture svg")).to_be_visible()
     card.get_by_role("button", name="Weekly report").click()
     expect(editor.at("canvas")).to_be_visible()

@@ -109,7 +109,7 @@ export function Templates({
             to={() => (why ? undefined : void onOpen(template.document))}
             doc={template.document}
             specs={specs}
-            pill={{ tone: 'quiet', words: '' }}
+            pill={{ tone: 'quiet', words: beginOf(template.document) }}
             about={template.description}
             start={['link', servicesOf(template.document, specs)]}
             actions={
@@ -122,6 +122,14 @@ export function Templates({
       </ul>
     </section>
   )
+}
+
+const BEGINS: Record<string, string> = { schedule: 'Schedule', webhook: 'Webhook', form_trigger: 'Form' }
+
+/** What starts it. */
+function beginOf(doc: Document): string {
+  const begin = Object.values(doc.blocks).find((block) => block.type in BEGINS)
+  return begin ? BEGINS[begin.type]! : 'By hand'
 }
 
 /** "Gmail, Google Sheets, Stripe" */
