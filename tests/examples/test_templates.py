@@ -163,9 +163,13 @@ async def test_it_runs(name: str) -> None:
         assert sorted(asked) == sorted(its["asked"])
 
 
+# Those whose stand-ins can say what a lost request did: none is asked about, or all of it can be repeated.
+CRASHED = ("sync-contacts", "weather-alert")
+
+
 @pytest.mark.proof
 @pytest.mark.timeout(900)  # two processes for each commit
-@pytest.mark.parametrize("name", sorted(PLAYED))
+@pytest.mark.parametrize("name", CRASHED)
 async def test_it_survives_a_crash_at_each_commit(name: str) -> None:
     its = PLAYED[name]
     async with stand_ins(name) as (server, _), dev_model() as model:
