@@ -22,7 +22,6 @@ from compiler.builder.step import (
     FIELD_OF,
     FIELDS,
     POLICY,
-    TRIGGERS,
     Block,
     Container,
     Edge,
@@ -31,6 +30,7 @@ from compiler.builder.step import (
     Graph,
     Parallel,
     Sequence,
+    is_trigger,
 )
 from compiler.builder.workflow import Workflow
 from compiler.wiring import BODY, ERROR, FINALLY, OUT
@@ -183,7 +183,7 @@ class _Region:
             owners = [region]
         else:
             steps = self._from_the_start()
-            owners = [one for one in graph.inside[None] if graph.blocks[one]["type"] in TRIGGERS]
+            owners = [one for one in graph.inside[None] if is_trigger(graph.blocks[one]["type"])]
         cleanup, _ = self._sequence([(owner, FINALLY) for owner in owners])
         if self._left:
             raise _Odd
@@ -195,7 +195,7 @@ class _Region:
         if len(heads) == 1:
             (head,) = heads
             steps, _ = self._beginning(head)
-            triggers = [one for one, block in graph.blocks.items() if block["type"] in TRIGGERS]
+            triggers = [one for one, block in graph.blocks.items() if is_trigger(block["type"])]
             is_plain = graph.blocks[head] == {"type": "start"} and head == "start"
             return steps[1:] if is_plain and len(triggers) == 1 and steps[0].kwargs == {"id": "start"} else steps
         if not heads:
@@ -265,7 +265,7 @@ class _Region:
     def _handles(self, block_id: str) -> tuple[list[str], set[str]]:
         """Return the exits that continue by default, and those with a connection."""
         block = self._graph.blocks[block_id]
-        inner = (BODY, FINALLY) if block["type"] in TRIGGERS else (BODY,)
+        inner = (BODY, FINALLY) if is_trigger(block["type"]) else (BODY,)
         used = {handle for handle in self._graph.handles(block_id) if handle not in inner}
         params = block.get("params")
         if (named := EXITS.get(block["type"])) is not None:

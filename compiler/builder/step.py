@@ -20,6 +20,7 @@ from typing import Any, ClassVar, Final, Literal, Protocol, TypedDict, Unpack
 from msgspec import UNSET
 
 from compiler.builder.errors import BuildError, user_place
+from compiler.catalog import EVENT
 from compiler.diagnostics import suggest
 from compiler.document import JSON_DEPTH_MAX
 from compiler.references import escape
@@ -27,7 +28,11 @@ from compiler.wiring import BODY, ERROR, FINALLY, OUT
 
 Exit = tuple[str, str]  # the id of a block, and the name of its handle
 Exits = list[Exit] | None
-TRIGGERS: Final = frozenset(["start", "schedule", "webhook", "form_trigger", "chat_trigger"])
+_TRIGGERS: Final = frozenset(["start", "schedule", "webhook", "form_trigger", "chat_trigger"])
+
+
+def is_trigger(type: str) -> bool:
+    return type in _TRIGGERS or type.startswith(EVENT)
 
 
 class Options(TypedDict, total=False):

@@ -19,7 +19,7 @@ from typing import Any, Final
 
 from compiler.builder.blocks import Agent, Start
 from compiler.builder.errors import BuildError
-from compiler.builder.step import TRIGGERS, Block, Exits, Graph, Step, as_step, edge, plain
+from compiler.builder.step import Block, Exits, Graph, Step, as_step, edge, is_trigger, plain
 from compiler.builder.step import Sequence as InTurn
 from compiler.document import BLOCKS_MAX, FORMAT, ID_PATTERN
 from compiler.wiring import FINALLY, OUT
@@ -163,7 +163,7 @@ class _Site:
     def __init__(self, blocks: list[Block]) -> None:
         self.blocks: dict[str, Any] = {}
         self.edges: list[dict[str, Any]] = []
-        self.triggers = [block for block in blocks if block.type in TRIGGERS]
+        self.triggers = [block for block in blocks if is_trigger(block.type)]
         if len(blocks) > BLOCKS_MAX:
             raise BuildError(f"The workflow has {len(blocks):,} blocks. The limit is {BLOCKS_MAX:,}.")
         self._ids: dict[int, str] = {}
@@ -187,7 +187,7 @@ class _Site:
 
     def add(self, block: Block, behind: Exits, parent: str | None) -> str:
         own = self.id_of(block)
-        if behind is not None and block.type in TRIGGERS:
+        if behind is not None and is_trigger(block.type):
             raise BuildError(f"{block!r} starts runs, and something comes before it.", "Put it first.")
         if behind == [] and block.type != "note":
             raise BuildError(f"{block!r} never runs: every path before it ends.", "Remove it, or an End() before it.")

@@ -108,7 +108,7 @@ class Engine:
         self.chats = Chats(parts, self.webhooks, self.runs, self.waits)
         self.lifecycle = Lifecycle(parts, self.runs)
         self.drafts = Drafts(parts, self.runs, self.workflows)
-        self.listening = Listening(parts, self.drafts, self.webhooks)
+        self.listening = Listening(parts, self.drafts, self.webhooks, self.schedules.scheduler.polls)
         self.history = History(parts)
         self.backtests = Backtests(parts)
         self.environment = Environment(parts)

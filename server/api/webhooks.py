@@ -12,7 +12,7 @@ from starlette.responses import Response
 from executor.errors import NotFound, StoreError, WeftError
 from executor.kernel.store.topics.webhooks import Auth
 from executor.service.triggers.declared import WebhookSpec
-from executor.service.triggers.listening import TEST, DraftAddress
+from executor.service.triggers.listening import TEST, DraftAddress, DraftEvent
 from executor.service.triggers.requests import Received
 from executor.service.triggers.webhooks import Delivered, DeliveryView, RefusalView, WebhookView
 from executor.service.views import view_of
@@ -122,7 +122,7 @@ async def _detail(call: Call, view: WebhookView) -> WebhookDetail:
 
 
 class ListenRequest(Struct, forbid_unknown_fields=True):
-    """POST /api/drafts/{id}/listen. `trigger`: the id of a webhook block."""
+    """POST /api/drafts/{id}/listen and /poll. `trigger`: the id of a webhook block, or of one that polls."""
 
     trigger: str
 
@@ -132,6 +132,20 @@ async def listen(call: Call, id: str, body: ListenRequest) -> DraftAddress:
     """For 10 minutes, requests to `url` run the draft as it is stored then, with the authentication that the webhook
     will have. Nothing is published, and a restart of the server changes nothing."""
     return await call.engine.listening.listen(id, body.trigger)
+
+
+@route(
+    "POST",
+    "/api/drafts/{id}/poll",
+    "Run a draft with the newest event of a source",
+    status=202,
+    needs="editor",
+    audit=False,
+)
+async def poll_draft(call: Call, id: str, body: ListenRequest) -> DraftEvent:
+    """Read the source of the `event.*` block `trigger` as the draft has it, and run the draft with its newest event.
+    409 `no_events`: there is none."""
+    return await call.engine.listening.poll(id, body.trigger)
 
 
 class HookStarted(Struct, frozen=True):

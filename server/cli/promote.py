@@ -75,7 +75,7 @@ def promote(
     news = "new" if saved["created"] else "active again"
     click.echo(f"{what} is version {saved['version']} at {target} ({news}, {saved['hash'][:12]})")
     for block_id, block in _blocks(document):
-        if block.get("type") in TRIGGERS:
+        if block.get("type") in TRIGGERS or str(block.get("type")).startswith("event."):
             click.echo(f"  its {block['type']} {block_id} starts runs there from now on", err=True)
 
 

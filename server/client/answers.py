@@ -86,6 +86,7 @@ class DraftAddress(TypedDict):
     url: str; until_ms: int; auth: Literal["github", "hmac", "none", "token"]; secret: str | None
     secret_env: str | None
 class DraftDeleted(TypedDict): id: str; deleted: bool
+class DraftEvent(TypedDict): run: str; input: Any
 class DraftFolder(TypedDict): id: str; folder: str
 class DraftPage(TypedDict): drafts: list[DraftSummary]; next: str | None
 class RunAccepted(TypedDict):

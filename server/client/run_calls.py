@@ -159,6 +159,10 @@ class RunCalls:
     def listen(self, draft: str, trigger: str) -> Call[answers.DraftAddress]:
         """Return an address of the webhook block `trigger` that runs the draft for 10 minutes."""
 
+    @route("POST", "/api/drafts/{id}/poll")
+    def poll_draft(self, draft: str, trigger: str) -> Call[answers.DraftEvent]:
+        """Run the draft with the newest event of the source of the block `trigger`."""
+
     @route("GET", "/api/drafts/{id}/inputs")
     def draft_inputs(self, draft: str) -> Call[answers.InputList]:
         """Inputs of its last runs, newest first."""

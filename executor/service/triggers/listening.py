@@ -1,7 +1,7 @@
-"""Test addresses of webhooks: for some minutes a draft has an address of its own, whose requests run the draft as it is
-stored then. Nothing needs to be published.
+"""Test events of drafts: the newest one of a source that is polled, and test addresses of webhooks. For some minutes a
+draft has an address of its own, whose requests run the draft as it is stored then. Nothing needs to be published.
 
-Nothing is stored either: the id of the address has the moment at which it ends and a token that signs both. So it
+An address is not stored: the id of the address has the moment at which it ends and a token that signs both. So it
 survives a restart of the server, and ends by itself."""
 
 from __future__ import annotations
@@ -14,11 +14,14 @@ import orjson
 from msgspec import Struct
 from msgspec.structs import replace
 
-from executor.errors import BadRequest, NotFound, WebhookDisabled
+from executor.blocks.types.polled import Polling
+from executor.errors import BadRequest, BlockError, Conflict, NotFound, WebhookDisabled
 from executor.kernel.store.topics.webhooks import Auth, WebhookRow
 from executor.service.parts import Parts, Topic
+from executor.service.topics.before_runs import shown_errors
 from executor.service.topics.drafts import Drafts
-from executor.service.triggers.declared import draft_webhook
+from executor.service.triggers.declared import StartOf, draft_webhook
+from executor.service.triggers.polls import Polls
 from executor.service.triggers.requests import Received, envelope, same
 from executor.service.triggers.webhooks import Delivered, Webhooks
 
@@ -37,13 +40,41 @@ class DraftAddress(Struct, frozen=True):
     secret_env: str | None
 
 
+class DraftEvent(Struct, frozen=True):
+    """`run` of the draft was started with this `input`."""
+
+    run: str
+    input: Any
+
+
 class Listening(Topic):
     """`engine.listening`."""
 
-    def __init__(self, parts: Parts, drafts: Drafts, webhooks: Webhooks) -> None:
+    def __init__(self, parts: Parts, drafts: Drafts, webhooks: Webhooks, polls: Polls) -> None:
         super().__init__(parts)
         self._drafts = drafts
         self._webhooks = webhooks
+        self._polls = polls
+
+    async def poll(self, draft: str, trigger: str) -> DraftEvent:
+        """Run the draft with the newest event of the source of this block; the published trigger is not concerned.
+        Raises NotFound, CompileError, BadRequest, Conflict (no_events), and the errors of the source."""
+        view = await self._drafts.get(draft)
+        plan = await self._parts.compiler.plan(view.document, trigger)
+        node = plan.nodes[plan.regions[0].entries[0]]
+        with shown_errors(self._parts, "params_invalid"):
+            try:
+                event = await self._polls.sample(StartOf(plan.name or draft, 0, plan, node), f"poll:{TEST}{draft}")
+            except TimeoutError:
+                raise BlockError("the source did not answer in time", code="http_timeout", retryable=True) from None
+        if event is None:
+            raise Conflict("there is no event in the source yet", code="no_events")
+        input = {"event": event.value, "id": event.id, "at": self._clock.now_ms()}
+        if Polling(orjson.loads(bytes(node.params))).groups:
+            input["events"] = [event.value]
+        input = self._parts.redactor.redact_value(input)
+        started, _ = await self._drafts.run(draft, input=input, trigger=trigger)
+        return DraftEvent(started.run, input)
 
     async def listen(self, draft: str, trigger: str) -> DraftAddress:
         """Return an address for the next minutes. Raises NotFound, BadRequest (not_a_webhook)."""

@@ -40,6 +40,7 @@ log = logging.getLogger("weft.triggers")
 
 POLLS_MAX: Final = 50  # at the same time in a process
 READ_S: Final = 90.0
+SAMPLE_S: Final = 30.0  # a person waits
 CLAIM_MS: Final = 120_000  # longer than reading: a poll whose process ended is another one's then
 RUNS_MAX: Final = 100  # of one transaction
 SEEN_MAX: Final = 10_000
@@ -137,20 +138,24 @@ class Polls(Topic):
 
     async def _read(self, row: ScheduleRow, start: StartOf, state: State | None) -> Found:
         """Ask the source. Raises BlockError, TimeoutError."""
-        handler = self._parts.registry.handler(start.node.type)
-        if not isinstance(handler, Source):
-            raise BlockError(f"blocks of type {start.node.type} cannot poll", code="not_a_source", retryable=False)
         known = State() if state is None else state
-        return await self.ask(
-            handler, start, f"poll:{row.id}", Before(known.position, _Seen(known.seen), state is None)
-        )
+        return await self.ask(start, f"poll:{row.id}", Before(known.position, _Seen(known.seen), state is None))
 
-    async def ask(self, source: Source, start: StartOf, name: str, before: Before) -> Found:
-        """Call a source with the params of its node, as an attempt of a run would. Raises BlockError."""
+    async def sample(self, start: StartOf, name: str) -> Event | None:
+        """Return the newest event that a first poll finds, for a test; or None. Raises BlockError, TimeoutError."""
+        async with asyncio.timeout(SAMPLE_S):
+            found = await self.ask(start, name, Before(None, _Seen(()), True), existing=True)
+        return found.events[-1] if found.events else None
+
+    async def ask(self, start: StartOf, name: str, before: Before, **more: Any) -> Found:
+        """Call a source with the params of its node, as an attempt of a run would, and `more`. Raises BlockError."""
+        source = self._parts.registry.handler(start.node.type)
+        if not isinstance(source, Source):
+            raise BlockError(f"blocks of type {start.node.type} cannot poll", code="not_a_source", retryable=False)
         node, vault = start.node, self._parts.vault
         names = environment_names(node)
         rules = await vault.open(names, names_elsewhere(node, source.spec)) if names else {}
-        params = compile_template(node).fill(Values(start.plan, {}, vault.values), ())
+        params = compile_template(node).fill(Values(start.plan, {}, vault.values), ()) | more
         if self._services is None:
             self._services = copy.copy(self._parts.services)
             self._services.tracing = None  # it is no part of a run

@@ -25,7 +25,7 @@ pytestmark = pytest.mark.proof
 SHOWN = [spec for spec in TABLE if spec.documented]
 # The token of the server, with which these requests come, has no sessions.
 OF_USERS = ("/api/me/sessions", "/api/me/sessions/{id}", "/api/sessions/{id}")
-OF_DRAFTS = ("/api/drafts/{id}/listen",)  # only a draft with a webhook has an address to listen at
+OF_DRAFTS = ("/api/drafts/{id}/listen", "/api/drafts/{id}/poll")  # only those with such a trigger
 # what they take only a provider can say
 OF_PROVIDERS = ("/api/oauth/code", "/api/mcp/check", "/api/blocks/{type}/choices")
 TAGS = sorted({spec.tag for spec in SHOWN})

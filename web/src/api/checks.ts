@@ -128,6 +128,7 @@ export const RefusalView = /*#__PURE__*/ shape<api.RefusalView>({ outcome: text,
 export const WebhookDetail = /*#__PURE__*/ shape<api.WebhookDetail>({ id: text, kind: text, url: text, workflow: text, auth: text, respond: text, timeout_s: number, headers: list(text), enabled: flag, origin: text, created_at_ms: number, updated_at_ms: number, deliveries: list(DeliveryView), refused: list(RefusalView) })
 export const WebhookRotated = /*#__PURE__*/ shape<api.WebhookRotated>({ id: text, secret: text })
 export const DraftAddress = /*#__PURE__*/ shape<api.DraftAddress>({ url: text, until_ms: number, auth: text })
+export const DraftEvent = /*#__PURE__*/ shape<api.DraftEvent>({ run: text })
 export const HookStarted = /*#__PURE__*/ shape<api.HookStarted>({ run: text, status: text, delivery: text, status_url: text })
 export const FileValue = /*#__PURE__*/ shape<api.FileValue>({ type: text, id: text, name: text, media_type: text, size: number })
 export const SecretView = /*#__PURE__*/ shape<api.SecretView>({ name: text, version: number, hosts: list(text), places: list(text), created_by: text, created_at_ms: number, readable: flag, in_environment: flag })

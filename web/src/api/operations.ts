@@ -30,6 +30,7 @@ import type {
   DraftAddress,
   DraftChange,
   DraftDeleted,
+  DraftEvent,
   DraftFolder,
   DraftPage,
   DraftRequest,
@@ -725,6 +726,13 @@ export interface Operations {
     query: Record<never, never>
     body: ListenRequest
     answer: DraftAddress
+  }
+  /** Run a draft with the newest event of a source. */
+  'POST /api/drafts/{id}/poll': {
+    path: { id: string }
+    query: Record<never, never>
+    body: ListenRequest
+    answer: DraftEvent
   }
   /** List secrets. */
   'GET /api/secrets': {

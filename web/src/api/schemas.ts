@@ -470,6 +470,12 @@ export interface DraftDeleted {
   deleted: boolean
 }
 
+/** `run` of the draft was started with this `input`. */
+export interface DraftEvent {
+  run: string
+  input: Json
+}
+
 export interface DraftFolder {
   id: string
   folder: string
@@ -896,7 +902,7 @@ export interface LastRun {
   finished_at_ms: number | null
 }
 
-/** POST /api/drafts/{id}/listen. `trigger`: the id of a webhook block. */
+/** POST /api/drafts/{id}/listen and /poll. `trigger`: the id of a webhook block, or of one that polls. */
 export interface ListenRequest {
   trigger: string
 }

@@ -59,6 +59,7 @@ LEAST_ROLE = {
     "POST /api/drafts/{id}/run": "editor",
     "POST /api/drafts/{id}/versions": "editor",
     "POST /api/drafts/{id}/listen": "editor",
+    "POST /api/drafts/{id}/poll": "editor",
     "GET /api/drafts/{id}/inputs": "viewer",
     "POST /api/workflows/{name}/runs": "editor",
     "POST /api/runs": "editor",

@@ -4,10 +4,11 @@ import { useEffect, useRef, useState, type FormEvent, type ReactElement, type Re
 import { useStore } from 'zustand'
 import type { JsonObject } from '../../api/schemas'
 import { runDraft } from '../../actions/start'
+import { api } from '../../net/api'
 import { formSchema, triggersOf } from '../../document/triggers'
 import { defaultsOf, fieldsOf, readTyped, type Typed } from '../../forms/fields/form'
 import { SchemaForm } from '../../forms/fields/SchemaForm'
-import { docStore, specsStore } from '../../state/doc'
+import { docStore, flush, specsStore } from '../../state/doc'
 import { openRun, runStore } from '../../state/live'
 import { uiStore } from '../../state/ui'
 import { isEnded } from '../../run'
@@ -57,6 +58,18 @@ export default function Playground({ draft }: { draft: string }): ReactElement {
     } catch (error) {
       setTrouble(messageOf(error))
       return false
+    }
+  }
+  const poll = async (): Promise<void> => {
+    if (!trigger) return
+    setTrouble('')
+    try {
+      await flush()
+      const { run, input } = await api.pollDraft(draft, trigger.id)
+      setTalk((now) => ({ ...now, turns: [...now.turns, { run, input: input ?? null, trigger: trigger.id }] }))
+      void openRun(run)
+    } catch (error) {
+      setTrouble(messageOf(error))
     }
   }
   return (
@@ -121,10 +134,30 @@ export default function Playground({ draft }: { draft: string }): ReactElement {
                 void openRun(turn.run)
               }}
             />
+          ) : type?.startsWith('event.') ? (
+            <NewestEvent onPoll={poll} />
           ) : null}
         </EventForm>
       )}
     </section>
+  )
+}
+
+/** "Run with the newest event" of the source, as the draft has it. */
+function NewestEvent({ onPoll }: { onPoll: () => Promise<void> }): ReactElement {
+  const [polling, setPolling] = useState(false)
+  const why = useWhyNot() ?? (polling ? 'Reading the source' : null)
+  const run = async (): Promise<void> => {
+    setPolling(true)
+    await onPoll()
+    setPolling(false)
+  }
+  return (
+    <div className="talk__listen">
+      <Button data-testid="newest-event" icon="play" why={why} onClick={() => void run()}>
+        Run with the newest event
+      </Button>
+    </div>
   )
 }
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from executor.errors import Conflict
+from executor.errors import BlockError, Conflict
 from executor.kernel.store.sqlite.store import SQLiteStore
 from executor.open.engine import Engine
 from executor.open.testing.engines import ManualClock, engine
@@ -293,6 +293,25 @@ async def test_it_can_be_polled_at_once(service: Shop) -> None:
         service.add("tea")
         run = await weft.schedules.run_now(ID)
         assert (await weft.wait_finished(run, 5)).output == {"name": "tea", "id": "2"}
+
+
+async def test_a_draft_runs_with_the_newest_event(service: Shop) -> None:
+    async with opened(service) as weft:
+        draft = await weft.drafts.create(watching(batch_max=5))
+        with pytest.raises(Conflict, match="no event"):
+            await weft.listening.poll(draft.id, "order")
+        service.add("tea", "paper")
+        started = await weft.listening.poll(draft.id, "order")
+        run = await weft.wait_finished(started.run, 5)
+        assert run.output == {"name": "paper", "id": "2"} and started.input["events"] == [started.input["event"]]
+        assert run.draft_id == draft.id and await weft.schedules.all() == []
+        service.status = 500
+        with pytest.raises(BlockError, match="answered 500"):
+            await weft.listening.poll(draft.id, "order")
+        start = {**watching(), "blocks": {"order": {"type": "start"}}, "edges": []}
+        other = await weft.drafts.create(start)
+        with pytest.raises(BlockError, match="cannot poll"):
+            await weft.listening.poll(other.id, "order")
 
 
 async def test_an_event_that_is_too_large_is_listed_and_passed_over(service: Shop) -> None:
