@@ -161,6 +161,8 @@ def code(step: Step) -> Made:
         if word in source:
             step.lose(f"Its code uses {word.rstrip('(.')}, which does not exist here.", "Change the code.")
     listing = f"[{step.item.js() if step.item else '{}'}]" if each else step.items()
+    if undeclared := _undeclared(source):
+        source = f"let {', '.join(undeclared)};\n{source}"
     lines = [
         f"const items = wrapped({listing}), $input = view(items), $json = items[0]?.json ?? {{}};",
         *_others(step, source),
@@ -179,6 +181,14 @@ def code(step: Step) -> Made:
 def _spaced(source: str) -> str:
     """`${x}` would be read as a value of the environment; `$env.X` is one."""
     return _ENV.sub(r"${\1\2}", re.sub(r"\$\{(\w+)\}", r"${ \1 }", source))
+
+
+def _undeclared(source: str) -> list[str]:
+    """Return the variables to which code assigns without a declaration, which n8n permits."""
+    declared = set(re.findall(r"\b(?:let|const|var|function|class)\s+(\w+)", source))
+    assigned = re.findall(r"(?:^|[;{}])\s*(\w+)\s*=(?![=>])|\bfor\s*\(\s*(\w+)\s+(?:of|in)\b", source, re.MULTILINE)
+    names = dict.fromkeys(one or other for one, other in assigned)
+    return [name for name in names if name not in declared and name != "items"]
 
 
 def _others(step: Step, source: str) -> list[str]:

@@ -274,3 +274,11 @@ def test_triggers_that_poll_are_events() -> None:
 def test_fields_below_a_field_that_is_a_text() -> None:
     made = only("set", 3.4, **fields(**{"a": "x", "a.b": "y"}))
     assert made["params"] == {"value": {"a": {"b": "y"}}}
+
+
+def test_variables_of_code_are_declared() -> None:
+    code = (
+        "for (item of items) {\n  color = item.json.a == 1 ? 'red' : 'blue';\n  let x = 1;\n  x = 2;\n}\nreturn items;"
+    )
+    made = only("function", 1, functionCode=code)["params"]["code"]
+    assert "let color, item;" in made or "let item, color;" in made
