@@ -96,6 +96,7 @@ async def open_engine(
     env: Mapping[str, str] | None = None,
     secrets: Iterable[str] | Mapping[str, Iterable[str]] = (),
     models: Mapping[str, str | Model] | None = None,
+    prices: Mapping[str, str] | None = None,
     allow_private: Iterable[str] = (),
     mail: MailSettings | None = None,
     base_url: str = "http://127.0.0.1:8765",
@@ -107,15 +108,14 @@ async def open_engine(
 ) -> AsyncGenerator[Engine, None]:
     """Open `database` and work until the block is left. Runs that are open then continue when it is opened again.
 
-    database       a SQLite file, made if it is missing, or a postgresql:// address; None for a temporary file,
-                   removed at the end
+    database       a SQLite file, made if missing, or a postgresql:// address; None for a file removed at the end
     functions      the functions that blocks of type `python` may call, by name
     workflows      workflows in Python, with their steps; called ones are stored
     blocks         more block types, beside those of installed packages
-    env, secrets   the values that `${NAME}` reads, and the names of secrets among them, kept out of records. With the
-                   hosts of each, `{"KEY": ["api.example.com"]}`, the rules of stored secrets hold for them; a list
-                   of names trusts the documents with the values
+    env, secrets   the values that `${NAME}` reads, and the names of secrets among them, kept out of records. With hosts
+                   (`{"KEY": ["api.example.com"]}`) the rules of stored secrets hold; a list of names trusts documents
     models         servers of language models, `{"local": "http://127.0.0.1:11434/v1"}` for `local:llama3`
+    prices         of these, in US dollars for a million tokens: `{"local": "0.15/0.60"}`, as in WEFT_PRICE_LOCAL
     allow_private  networks and `host:port` that `http` blocks may reach although they are private
     base_url       the address in resume links: the server on the same database, if there is one
     secret         keys those links and seals stored secrets, 16 bytes or more. By default the key file beside the
@@ -126,7 +126,7 @@ async def open_engine(
     tune_gc        lets Python's garbage collector run less often, as `weft serve` does, unless the program has set it
 
     Raises StoreError if the database or its key cannot be used; DefinitionError if a workflow is no document."""
-    flows, environment = list(workflows), environment_of(env or {}, secrets, endpoints_of(models))
+    flows, environment = list(workflows), environment_of(env or {}, secrets, endpoints_of(models, prices))
     with _store(database) as (store, bus, path), _key(secret, path) as secret, _tuned_gc(tune_gc):
         sandbox = Sandbox()
         registry = Registry.load([*connectors(), *blocks, *blocks_of(flows, functions)], sandbox=sandbox)

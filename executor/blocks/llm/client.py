@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from executor.blocks.http.client import GuardedClient
 from executor.blocks.llm.base import Conversation, OnDelta, Reply, Usage
@@ -75,7 +76,8 @@ class ModelClient:
         address_refused, response_too_large."""
         endpoint, model = self.endpoints.find(conversation.model)
         if endpoint.model is not None:
-            return await endpoint.model.reply(model, conversation, on_delta)
+            reply = await endpoint.model.reply(model, conversation, on_delta)
+            return reply if reply.cost is not None else replace(reply, cost=endpoint.cost_of(reply.usage, model))
         key = self._key(endpoint, conversation)
         provider = self._provider or await self._begin()
         with waiting() if self._room.locked() else nullcontext():
@@ -97,6 +99,8 @@ class ModelClient:
         """Return whether the cost of a model is known before it is asked. Raises BlockError: model_unknown,
         llm_missing."""
         endpoint, model = self.endpoints.find(name)
+        if endpoint.cost_of(Usage(), model) is not None:
+            return True
         await self._begin()
         cost_of = import_module("executor.blocks.llm.prices").cost_of
         return cost_of(Usage(1, 1), endpoint, model) is not None

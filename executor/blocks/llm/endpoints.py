@@ -19,8 +19,9 @@ from urllib.parse import urlsplit
 from msgspec import Struct
 from msgspec.structs import replace
 
-from executor.blocks.llm.base import Model, Usage
+from executor.blocks.llm.base import Cost, Model, Usage
 from executor.errors import BadRequest, BlockError
+from executor.kernel.values.money import nanos_of, usd_of
 
 Dialect = Literal["openai", "anthropic"]
 NAME = re.compile(r"[A-Z][A-Z0-9_]{0,63}")
@@ -53,9 +54,10 @@ class Endpoint(Struct, frozen=True):
     prices: Mapping[str, Price] = {}
     model: Model | None = None
 
-    def price_of(self, model: str) -> Price | None:
-        """Return the operator's price of a model."""
-        return self.prices.get(model) or self.prices.get("")
+    def cost_of(self, usage: Usage, model: str) -> Cost | None:
+        """Return the cost by the operator's price of a model."""
+        price = self.prices.get(model) or self.prices.get("")
+        return None if price is None else Cost(usd_of(nanos_of(price.total(usage))), f"WEFT_PRICE_{self.name.upper()}")
 
     @property
     def key_name(self) -> str:
@@ -81,7 +83,7 @@ class Endpoints:
         for name, text in (prices or {}).items():
             known = self._by_name.get(name.lower())
             if known is None:
-                raise ValueError(f"there is no endpoint {name}: set WEFT_MODEL_{name} to its URL")
+                raise ValueError(f"there is no endpoint {name}: set WEFT_MODEL_{name} to its URL, or name it in models")
             self._by_name[known.name] = replace(known, prices=prices_of(text))
 
     def names(self) -> list[str]:
@@ -107,12 +109,17 @@ class Endpoints:
         return endpoint, rest.strip()
 
 
-def endpoints_of(models: Mapping[str, str | Model] | None) -> Endpoints:
+def endpoints_of(models: Mapping[str, str | Model] | None, prices: Mapping[str, str] | None = None) -> Endpoints:
     """Return the endpoints of a program, with names in any case. Raises BadRequest."""
+    named = {name.upper(): given for name, given in (models or {}).items()}
     try:
-        return Endpoints({name.upper(): given for name, given in (models or {}).items()})
+        Endpoints(named)
     except ValueError as error:
         raise BadRequest(f"models: {error}", code="models_invalid") from None
+    try:
+        return Endpoints(named, {name.upper(): text for name, text in (prices or {}).items()})
+    except ValueError as error:
+        raise BadRequest(f"prices: {error}", code="prices_invalid") from None
 
 
 def prices_of(text: str) -> dict[str, Price]:

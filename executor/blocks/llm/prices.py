@@ -23,9 +23,8 @@ from executor.kernel.values.money import nanos_of, usd_of
 def cost_of(usage: Usage, endpoint: Endpoint, *names: str) -> Cost | None:
     """Return the cost, or None if no price is known. `names`: the names of the model, the most exact first."""
     for name in names:
-        own = endpoint.price_of(name)
-        if own is not None:
-            return Cost(usd_of(nanos_of(own.total(usage))), f"WEFT_PRICE_{endpoint.name.upper()}")
+        if (own := endpoint.cost_of(usage, name)) is not None:
+            return own
     for name in names:
         if (usd := _by_table(usage, endpoint, name)) is not None:
             return Cost(usd_of(nanos_of(usd)), table())

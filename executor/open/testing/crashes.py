@@ -86,6 +86,7 @@ async def crash_everywhere(
     env: Mapping[str, str] | None = None,
     secrets: Iterable[str] = (),
     models: Mapping[str, str | Model] | None = None,
+    prices: Mapping[str, str] | None = None,
     allow_private: Iterable[str] = (),
     compare: Callable[[dict[str, Any]], Any] | None = None,
     check: bool = True,
@@ -109,7 +110,7 @@ async def crash_everywhere(
             answers=dict(answers or {}),
             env=dict(env or {}),
             secrets=tuple(secrets),
-            endpoints=endpoints_of(models),
+            endpoints=endpoints_of(models, prices),
             allow_private=tuple(allow_private),
             outside=outside or Outside(folder),
         )

@@ -40,6 +40,7 @@ async def engine(
     env: Mapping[str, str] | None = None,
     secrets: Iterable[str] | Mapping[str, Iterable[str]] = (),
     models: Mapping[str, str | Model] | None = None,
+    prices: Mapping[str, str] | None = None,
     allow_private: Iterable[str] = (),
     http: ScriptedHttp | None = None,
 ) -> AsyncIterator[Engine]:
@@ -60,7 +61,7 @@ async def engine(
             services=Services(
                 sandbox=sandbox,
                 http=GuardedClient(tuple(allow_private)) if http is None else http.client(),
-                **environment_of(env or {}, secrets, endpoints_of(models)),
+                **environment_of(env or {}, secrets, endpoints_of(models, prices)),
             ),
             secret=SECRET,
             clock=time,

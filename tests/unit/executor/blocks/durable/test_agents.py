@@ -236,6 +236,25 @@ async def test_the_tools_of_a_server_of_tools() -> None:
     assert kinds == ["tools of shop", "approve shop_pay", "shop_find", "shop_pay"]
 
 
+@weft.durable
+async def within_a_budget(topic: str) -> str:
+    return await weft.agent("dev:m", topic, tools=[search], budget_usd=0.001)
+
+
+@pytest.mark.parametrize(
+    ("price", "error"),
+    [("0/0", None), ("1000/1000", "budget_spent"), ("", "cost_unknown"), ("other=1/1", "cost_unknown")],
+)
+async def test_a_budget_in_dollars_holds_for_models_of_the_program(price: str, error: str | None) -> None:
+    model = ScriptedModel({"when": {"tool": ""}, "calls": [call("search", query="lanes")]}, {"text": "Here."})
+    prices = {"dev": price} if price else None
+    async with engine(workflows=[within_a_budget], models={"dev": model}, prices=prices) as opened:
+        view = await finish(opened, (await opened.submit(within_a_budget, topic="lanes")).run)
+    assert (view.error or {}).get("code") == error
+    assert len(model.calls) == (1 if error else 2)
+    assert view.usage is not None and (view.usage.total.unpriced == 0) == (error != "cost_unknown")
+
+
 async def test_an_agent_continues_the_conversation_of_the_one_before() -> None:
     model = ScriptedModel({"when": {"model": "first"}, "text": "I cannot."}, {"text": "I can."})
     async with engine(workflows=[handed_over], models={"dev": model}) as opened:

@@ -6,8 +6,9 @@ from datetime import date
 import pytest
 
 from executor.blocks.llm.base import Cost, Usage
-from executor.blocks.llm.endpoints import Endpoint, Endpoints
+from executor.blocks.llm.endpoints import Endpoint, Endpoints, endpoints_of
 from executor.blocks.llm.prices import cost_of, table
+from executor.errors import BadRequest
 
 URL = "http://127.0.0.1:9/v1"
 
@@ -51,6 +52,18 @@ def test_an_unknown_model_has_no_price() -> None:
 def test_the_name_in_the_request_is_tried_as_well() -> None:
     found = cost_of(Usage(10, 10), endpoint("openai"), "gpt-unknown", "gpt-5-mini")
     assert found == cost_of(Usage(10, 10), endpoint("openai"), "gpt-5-mini") is not None
+
+
+@pytest.mark.parametrize(
+    ("prices", "message"),
+    [
+        ({"other": "1/2"}, "prices: there is no endpoint OTHER: set WEFT_MODEL_OTHER to its URL, or name it in models"),
+        ({"local": "cheap"}, "prices: 'cheap' must be two or three prices"),
+    ],
+)
+def test_prices_of_a_program_are_checked(prices: dict[str, str], message: str) -> None:
+    with pytest.raises(BadRequest, match=re.escape(message)):
+        endpoints_of({"local": URL}, prices)
 
 
 def test_own_prices_come_before_the_table() -> None:
