@@ -19,7 +19,7 @@ from typing import Any
 _PLACES = {
     "asyncio:CancelledError": "Cancelled",
     "compiler.builder.errors": "BuildError DefinitionError",
-    "compiler.builder.tools": "tool",
+    "compiler.builder.tools": "handoff tool",
     "compiler.signature": "Param",
     "compiler.tracing.blocks": "HttpResponse Mailed Rows agent email http sql",
     "compiler.tracing.calls": "Answer approve continue_as_new sleep",

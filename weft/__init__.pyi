@@ -5,7 +5,7 @@
 from weft import draw as draw
 from asyncio import (CancelledError)
 from compiler.builder.errors import (BuildError, DefinitionError)
-from compiler.builder.tools import (tool)
+from compiler.builder.tools import (handoff, tool)
 from compiler.signature import (Param)
 from compiler.tracing.blocks import (HttpResponse, Mailed, Rows, agent, email, http, sql)
 from compiler.tracing.calls import (Answer, approve, continue_as_new, sleep)
@@ -46,7 +46,7 @@ __all__ = [
     "Retry", "Rows", "RunFailed", "RunFinished", "ServerUnreachable", "StepContext", "StepFailed",
     "StepTimeout", "StoreError", "Suspend", "TextDelta", "ToolFinished", "ToolStarted", "TypedBlock", "Update",
     "WaitClosed", "WaitOpened", "WeftError", "agent", "approve", "attempt", "block", "call", "callback",
-    "context", "continue_as_new", "durable", "each", "email", "first", "form", "gather", "group", "http",
-    "info", "now", "open", "otherwise", "patched", "random", "shield", "signal", "sleep", "sql", "start",
-    "state", "step", "timeout", "tool", "until", "uuid", "when", "workflow"
+    "context", "continue_as_new", "durable", "each", "email", "first", "form", "gather", "group", "handoff",
+    "http", "info", "now", "open", "otherwise", "patched", "random", "shield", "signal", "sleep", "sql",
+    "start", "state", "step", "timeout", "tool", "until", "uuid", "when", "workflow"
 ]

@@ -14,7 +14,7 @@ from msgspec import UNSET, UnsetType
 
 from compiler.builder.errors import BuildError
 from compiler.builder.step import Block, Container, Options, Reference, Step, as_step
-from compiler.builder.tools import IsTool, called, entries
+from compiler.builder.tools import Handoff, IsTool, called, entries, team
 
 Text: TypeAlias = str | Reference
 Number: TypeAlias = float | str | Reference
@@ -254,6 +254,7 @@ class Agent(Block, type="agent"):
         system: Text | UnsetType = UNSET,
         messages: Any = UNSET,
         tools: Sequence[Mapping[str, Any] | IsTool] | UnsetType = UNSET,
+        handoffs: Sequence[Handoff] | UnsetType = UNSET,
         output_schema: Mapping[str, Any] | UnsetType = UNSET,
         memory: Any = UNSET,
         max_rounds: int | UnsetType = UNSET,
@@ -261,8 +262,12 @@ class Agent(Block, type="agent"):
         budget_usd: float | UnsetType = UNSET,
         **options: Unpack[Options],
     ) -> None:
+        given = dict(locals())
+        if not isinstance(handoffs, UnsetType):
+            given["handoffs"] = [one.params for one in handoffs]
+            tools = team([] if isinstance(tools, UnsetType) else tools, handoffs)
         self.calls = [] if isinstance(tools, UnsetType) else list(called(tools))
-        self._begin({**locals(), "tools": UNSET if isinstance(tools, UnsetType) else entries(tools)}, options)
+        self._begin(given | {"tools": UNSET if isinstance(tools, UnsetType) else entries(tools)}, options)
 
 
 class Note(Block, type="note"):

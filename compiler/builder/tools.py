@@ -59,6 +59,59 @@ def tool(
     return Tool(of, options)
 
 
+class Handoff(Struct, frozen=True):
+    """Another agent that can continue a conversation. Made by `weft.handoff`."""
+
+    name: str
+    params: dict[str, Any]
+    tools: Sequence[Any]
+
+
+def handoff(
+    name: str,
+    /,
+    description: str,
+    *,
+    model: str | UnsetType = UNSET,
+    system: str | UnsetType = UNSET,
+    connection: str | UnsetType = UNSET,
+    tools: Sequence[IsTool | Mapping[str, Any]] = (),
+) -> Handoff:
+    """Return another agent, to which an agent can hand the conversation over:
+    `weft.agent(…, handoffs=[weft.handoff("billing", "Invoices and refunds.", tools=[refund])])`. The model does so by
+    the tool `transfer_to_billing`; the other agent then has all messages and calls so far, and can hand it on or back.
+
+    name         of the agent
+    description  what it knows, and when to hand over to it
+    model        that of the first agent without it; with `connection` the credential of its server
+    system       its instructions, in the place of those of the first agent
+    tools        its own; those of the first agent are not its tools unless they are here too
+
+    Rounds, calls, budgets, memory and the type of the answer are those of the first agent, for all together."""
+    given = {"name": name, "description": description, "model": model, "system": system, "connection": connection}
+    return Handoff(name, {key: value for key, value in given.items() if value is not UNSET}, tools)
+
+
+def team(tools: Sequence[Any], handoffs: Sequence[Handoff]) -> list[Any]:
+    """Return the tools of all agents, each with the names of those that have it."""
+    if not handoffs:
+        return list(tools)
+    found: list[tuple[Any, list[str]]] = []
+    for name, own in (("first", tools), *((one.name, one.tools) for one in handoffs)):
+        for one in own:
+            agents = next((agents for known, agents in found if known is one), None)
+            found.append((one, [name])) if agents is None else agents.append(name)
+    return [_tool_of(one, agents) for one, agents in found]
+
+
+def _tool_of(one: Any, agents: list[str]) -> Any:
+    if isinstance(one, Tool):
+        return Tool(one.of, one.options | {"agents": agents})
+    if is_tool(one):
+        return Tool(one, {"agents": agents})
+    return {**one, "agents": agents} if isinstance(one, Mapping) else one
+
+
 def entries(tools: Sequence[Any]) -> list[Any]:
     """Return the tools as documents have them. Raises BuildError."""
     return [_entry(one) for one in tools]

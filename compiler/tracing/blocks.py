@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from compiler.builder.errors import DefinitionError
 from compiler.builder.step import Block
-from compiler.builder.tools import IsTool, called, entries
+from compiler.builder.tools import Handoff, IsTool, called, entries, team
 from compiler.signature import TypeUnknown, schema_of
 from compiler.tracing.body import present_body
 from compiler.tracing.steps import Step
@@ -70,6 +70,7 @@ class AgentOptions(TypedDict, total=False):
     max_tool_calls: int
     budget_tokens: int
     budget_usd: float
+    handoffs: Sequence[Handoff]
 
 
 @overload
@@ -133,15 +134,20 @@ def agent(
     model    `local:llama3`: the name of its server, and its own
     tools    steps, workflows, `weft.tool(...)`, and tools as in documents
     output   the type of the answer; text without it. The model is asked again, once, if its answer does not fit
+    handoffs agents that may continue the conversation: `weft.handoff(...)`
     others   as the params of the block `agent`
 
     In a durable function each call of the model and of a tool is a step, and an approval a wait. Raises StepFailed,
     with the codes of the block: `output_invalid`, `limit_rounds`, `budget_spent`, …"""
     schema, path = _schema_of(output)
+    handoffs = options.pop("handoffs", ())
+    tools = team(tools, handoffs)
     given = {"model": model, "prompt": prompt, **options}
     params = {key: value for key, value in given.items() if value is not None}
     if schema:
         params["output_schema"] = schema
+    if handoffs:
+        params["handoffs"] = [one.params for one in handoffs]
     if (body := present_body()) is not None:
         return body.blocks.agent(params, tools, output, path)
     trace = current("agent")

@@ -232,6 +232,7 @@ def agent(s: Scene) -> Made:
         description=("d", s.text()),
         arguments=({"properties": {"id": {"type": "integer"}}},),
         max_calls=(1, 5),
+        agents=(["first"], ["other", "first"]),
         on_lost=("ask", "retry"),
         by=(["chat"], ["role:approver"]),
     )
@@ -252,6 +253,9 @@ def agent(s: Scene) -> Made:
         tools=([fetch | about | asking], [fetch, run | about | asking], [fetch, shop | asking], [own | asking]),
         output_schema=({"properties": {"a": {"type": "string"}}},),
         output_mode=("auto", "native", "tool", "prompted"),
+        handoffs=(
+            [{"name": "other", "description": "d", "model": "dev:n", "system": "Be quick.", "connection": "crm"}],
+        ),
         max_rounds=(1, 3),
         max_tool_calls=(0, 3),
         budget_tokens=(10,),

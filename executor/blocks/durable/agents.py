@@ -39,7 +39,7 @@ async def converse(
         return wrong(reply, schema, answer.problems, ctx.services.sandbox.matches)
 
     with group("agent"):
-        done = await Talk(inner, _tools(ctx, tools), judge).run()
+        done = await Talk(inner, _tools(ctx, tools), judge, group).run()
     return answer.of(done.output["content"])
 
 

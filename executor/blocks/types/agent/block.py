@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import Any, Final, cast
 
@@ -30,6 +31,7 @@ from executor.blocks.types.agent.calls import (
     question,
     shown_result,
 )
+from executor.blocks.types.agent.handoffs import FIRST, agents_of, transfers_of
 from executor.blocks.types.agent.memory import read_memory, turn_of
 from executor.blocks.types.agent.params import AgentParams, check, output_from
 from executor.blocks.types.agent.servers import call_remote, with_servers
@@ -82,9 +84,9 @@ class AgentBlock:
         return next((what for what in found if what is not None), None)
 
     async def run(self, ctx: StepContext) -> Done:
-        """Output {"content", "rounds", "tool_calls", "model", "usage", "cost"}, and "memory" with one. Raises
-        BlockError: params_invalid; output_invalid; limit_rounds, limit_tool_calls, budget_spent, cost_unknown; and
-        those of ModelClient.reply and ToolClient."""
+        """Output {"content", "rounds", "tool_calls", "model", "usage", "cost"}, and "memory" with one. With handoffs
+        "agent" is the one that answered. Raises BlockError: params_invalid; output_invalid; limit_rounds,
+        limit_tool_calls, budget_spent, cost_unknown; and those of ModelClient.reply and ToolClient."""
         written = decode(ctx.own.node.params).get("tools")
         tools = read_tools(ctx.params.get("tools"), services_of(ctx).registry, written, self._python)
         return await Talk(ctx, tools).run()
@@ -97,12 +99,22 @@ _Admitted = tuple[Tool, dict[str, Any]]  # the tool and its arguments
 
 class Talk:
     """One run of an agent with these tools. `ctx` makes its steps and waits. `judge` returns the problems of an answer;
-    without it, those by the schema."""
+    without it, those by the schema. `around` is entered for the calls of an agent that continued, with its name."""
 
-    def __init__(self, ctx: StepContext, tools: Mapping[str, Tool], judge: Judge | None = None) -> None:
+    def __init__(
+        self,
+        ctx: StepContext,
+        tools: Mapping[str, Tool],
+        judge: Judge | None = None,
+        around: Callable[[str], AbstractContextManager[None]] = lambda name: nullcontext(),
+    ) -> None:
         self._ctx = ctx
         self._judge = judge or self._by_schema
-        self._params = params = AgentParams({name: value for name, value in ctx.params.items() if name != "tools"})
+        self._around = around
+        self._agents = {name: AgentParams(given) for name, given in agents_of(ctx.params).items()}
+        self._transfers = transfers_of(ctx.params)
+        self._agent = FIRST
+        self._params = params = self._agents[FIRST]
         self._tools = tools
         self._messages = _messages(params)
         self._memory = read_memory(ctx.params)
@@ -120,12 +132,13 @@ class Talk:
         repaired = False
         for round in range(1, self._params.max_rounds + 1):
             self._check_budget()
-            reply = await self._ask()
-            self._spent = self._spent.plus(reply)
-            if reply.calls:
-                self._messages.append(Message("assistant", reply.text, reply.calls))
-                self._messages += await self._call(round, reply.calls)
-                continue
+            with nullcontext() if self._agent == FIRST else self._around(self._agent):
+                reply = await self._ask()
+                self._spent = self._spent.plus(reply)
+                if reply.calls:
+                    self._messages.append(Message("assistant", reply.text, reply.calls))
+                    self._messages += await self._call(round, reply.calls)
+                    continue
             if self._output is None:
                 return await self._done(reply.text, round)
             problems = await self._judge(reply, self._output.schema)
@@ -143,7 +156,8 @@ class Talk:
         return await asyncio.to_thread(wrong, reply, schema, None, self._ctx.services.sandbox.matches)
 
     async def _done(self, content: Any, rounds: int) -> Done:
-        output = {"content": content, "rounds": rounds, "tool_calls": self._calls, **self._spent.as_output()}
+        output = {"content": content, "rounds": rounds, "tool_calls": self._calls, **self._named()}
+        output |= self._spent.as_output()
         if self._memory is not None:
             await self._remember(render(content))
             output["memory"] = {"key": self._memory.key, "scope": self._memory.scope, "messages": self._recalled}
@@ -194,9 +208,13 @@ class Talk:
             raise BlockError(message, code="budget_spent", retryable=False)
 
     async def _ask(self) -> Reply:
-        tools = [tool.spec for tool in self._tools.values()]
-        conversation = conversation_of(self._ctx, self._params, tuple(self._messages), self._output, tools)
-        reply = await reply_to(self._ctx, self._params, conversation, self._emit)
+        params, tools = self._agents[self._agent], [tool.spec for tool in self._offered().values()]
+        messages = self._messages
+        if self._agent != FIRST:
+            own = [] if params.system is None else [Message("system", params.system)]
+            messages = own + messages[self._params.system is not None :]
+        conversation = conversation_of(self._ctx, params, tuple(messages), self._output, tools)
+        reply = await reply_to(self._ctx, params, conversation, self._emit)
         self._between = "\n\n" if reply.text else self._between
         return reply
 
@@ -207,20 +225,33 @@ class Talk:
 
     # --- tools ---
 
+    def _offered(self) -> dict[str, Tool]:
+        """Return the tools of the agent that has the conversation."""
+        own = {name: tool for name, tool in self._tools.items() if self._agent in (tool.given.agents or [self._agent])}
+        return own | {tool.name: tool for name, tool in self._transfers.items() if name != self._agent}
+
+    def _named(self) -> dict[str, str]:
+        return {"agent": self._agent} if self._transfers else {}
+
     async def _call(self, round: int, calls: tuple[ToolCall, ...]) -> list[Message]:
         """Return the results, in the order of the calls."""
         if len(self._calls) + len(calls) > self._params.max_tool_calls:
             message = f"the model wants more than {self._params.max_tool_calls} tool calls"
             raise BlockError(message, code="limit_tool_calls", retryable=False, hint="raise max_tool_calls")
         results: list[str | None] = [None] * len(calls)
-        records = [{"tool": call.name, "arguments": call.arguments, "error": None} for call in calls]
+        records = [{"tool": call.name, "arguments": call.arguments, "error": None, **self._named()} for call in calls]
         ready: list[tuple[int, Tool, dict[str, Any]]] = []
+        next_agent = None
         for at, found in enumerate(await self._admit(calls)):
             if isinstance(found, str):
                 results[at] = records[at]["error"] = found
             else:
                 tool, arguments = found
                 records[at]["arguments"] = arguments
+                if tool.handoff is not None and next_agent is not None:
+                    results[at] = records[at]["error"] = f"Error: it is handed over to {next_agent} already."
+                    continue
+                next_agent = tool.handoff or next_agent
                 ready.append((at, tool, arguments))
         room = asyncio.Semaphore(PARALLEL)
         here = [(at, tool, arguments) for at, tool, arguments in ready if tool.given.workflow is None]
@@ -235,6 +266,7 @@ class Talk:
         for (at, _, _), end in zip(runs, ended, strict=True):
             results[at], records[at]["error"] = _result(end)
         self._calls += records
+        self._agent = next_agent or self._agent
         return [
             Message("tool", result or "", call_id=call.id, tool=call.name)
             for call, result in zip(calls, results, strict=True)
@@ -267,7 +299,7 @@ class Talk:
         return found
 
     def _checked(self, call: ToolCall) -> _Admitted | str:
-        tool = self._tools.get(call.name)
+        tool = self._offered().get(call.name)
         if tool is None:
             return f"Error: there is no tool {call.name[:80]}."
         if call.invalid is not None:
@@ -296,6 +328,8 @@ class Talk:
         params = params_of(tool, arguments) if tool.block is not None else arguments
 
         async def work() -> Any:
+            if tool.handoff is not None:
+                return f"The conversation is handed over to {tool.handoff}."
             async with room:
                 if tool.block is None:
                     return await call_remote(self._ctx, tool, arguments, call)

@@ -125,6 +125,8 @@ def _field(field: Any, arguments: Mapping[str, Any], name: str, needed: bool) ->
 def effect_of(tool: Tool, params: Mapping[str, Any]) -> StepEffect:
     """Return the effect of the step that calls the tool. A call counts as a read if a repeat does no harm or the author
     allows it."""
+    if tool.handoff is not None:
+        return "none"
     if tool.given.on_lost == "retry" or (tool.step is not None and tool.step.policy.get("on_lost") == "retry"):
         return "read"
     if tool.remote is not None:

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from compiler.catalog import Finding, Params
 from compiler.diagnostics import suggest
 from compiler.references import find
+from executor.blocks.types.agent.handoffs import HandoffParams, check_handoffs
 from executor.blocks.types.agent.memory import MemoryParams
 from executor.blocks.types.agent.tools import BLOCKS, PLACE, ToolParams, takes_arguments
 from executor.blocks.types.asking import FILES, SPENT, ModelParams
@@ -32,6 +33,13 @@ class AgentParams(ModelParams, MemoryParams, required=("model",)):
         "Messages", "Earlier messages: a list of {role, content, files}, of user and assistant.", order=9, advanced=True
     )
     tools: list[ToolParams] | None = param("Tools", "What the model may call.", order=10, maxItems=50)
+    handoffs: list[HandoffParams] | None = param(
+        "Handoffs",
+        "Other agents that may continue the conversation, with all calls so far.",
+        order=10.5,
+        advanced=True,
+        maxItems=10,
+    )
     output_schema: dict[str, Any] | None = param(
         "Output schema",
         "JSON Schema of the answer, an object. Leave empty for text.",
@@ -87,7 +95,7 @@ def check(functions: Sequence[str], params: Params) -> tuple[Finding, ...]:
             found.append(Finding("param_invalid", f"/tools/{at}/function", message, suggest(str(name), functions)))
         if tool.get("approve") == "if" and tool.get("approve_if") in (None, ""):
             found.append(Finding("required", f"/tools/{at}/approve_if", "The condition of the approval is required."))
-    found += repeated(params, "tools", "name", "tool")
+    found += [*repeated(params, "tools", "name", "tool"), *check_handoffs(params)]
     if (problem := schema_problem(params.get("output_schema"))) is not None:
         found.append(Finding("param_invalid", "/output_schema", f"It is not a JSON Schema: {problem}"))
     return tuple(found)
@@ -119,12 +127,14 @@ def _of_block(tool: Params, at: str) -> Iterator[Finding]:
 
 def output_from(params: Params) -> dict[str, Any]:
     schema = params.get("output_schema")
+    agent = {"agent": {"type": "string"}} if params.get("handoffs") else {}
     calls = {
         "type": "object",
         "properties": {
             "tool": {"type": "string"},
             "arguments": {"type": "object"},
             "error": {"type": ["string", "null"]},
+            **agent,
         },
     }
     return {
@@ -133,6 +143,7 @@ def output_from(params: Params) -> dict[str, Any]:
             "content": schema if isinstance(schema, dict) and schema else {"type": "string"},
             "rounds": {"type": "integer"},
             "tool_calls": {"type": "array", "items": calls},
+            **agent,
             **SPENT,
             **({"memory": MEMORY} if params.get("memory") not in (None, "") else {}),
         },

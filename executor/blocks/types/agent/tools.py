@@ -135,6 +135,15 @@ class ToolParams(TypedParams):
         minimum=1,
         maximum=MAX_CALLS,
     )
+    agents: list[Any] | None = param(
+        "Agents",
+        "Those that have it: first, and names of handoffs. Leave empty for all of them.",
+        order=14,
+        advanced=True,
+        weft="literal",
+        items={"type": "string"},
+        maxItems=20,
+    )
     function: str | None = param(
         "Python function",
         "A function of this server instead, by its name. Its arguments are those of the tool.",
@@ -147,7 +156,8 @@ class ToolParams(TypedParams):
 class Tool(Struct, frozen=True):
     """A tool. `given`: as the author lists it, and `block` the block of it. `step`: the Python function, if it is one
     with `@weft.step`. `definition`: the document of the workflow, if it is not stored. `server`: the MCP server that
-    has it, as `remote`; without `remote` it stands for all tools of that server, or those that are listed."""
+    has it, as `remote`; without `remote` it stands for all tools of that server, or those that are listed.
+    `handoff`: the agent that continues when it is called; then it has none of these."""
 
     name: str
     description: str
@@ -158,6 +168,7 @@ class Tool(Struct, frozen=True):
     definition: Mapping[str, Any] | None = None
     server: ToolServer | None = None
     remote: ServerTool | None = None
+    handoff: str | None = None
 
     @property
     def spec(self) -> ToolSpec:

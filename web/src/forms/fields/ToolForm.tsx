@@ -85,11 +85,12 @@ export function ToolForm({ field: Field, tool, parts, path, pointer, onChange }:
       {tool.approve && tool.approve !== 'never' ? part('by') : null}
       <details
         className="toolitem__more"
-        open={tool.max_calls !== undefined || tool.on_lost !== undefined || undefined}
+        open={tool.max_calls !== undefined || tool.on_lost !== undefined || tool.agents !== undefined || undefined}
       >
         <summary>Limits and crashes</summary>
         {part('max_calls')}
         {part('on_lost')}
+        {tool.agents === undefined ? null : part('agents')}
         {kind === 'workflow' ? part('version') : null}
       </details>
     </div>

@@ -236,6 +236,97 @@ async def test_the_tools_of_a_server_of_tools() -> None:
     assert kinds == ["tools of shop", "approve shop_pay", "shop_find", "shop_pay"]
 
 
+@weft.step(approve=True)
+async def refund(invoice: str) -> str:
+    done.append(("refund", invoice))
+    return f"{invoice} is paid back"
+
+
+BILLING = weft.handoff(
+    "billing", "Invoices and refunds.", model="dev:billing", system="You pay.", tools=[refund, search]
+)
+
+
+@weft.durable
+async def support(question: str, rounds: int = 6) -> str:
+    return await weft.agent(
+        "dev:m", question, system="You sort.", tools=[search], handoffs=[BILLING], max_rounds=rounds
+    )
+
+
+SUPPORTING = (
+    {"when": {"model": "m", "round": 0}, "calls": [call("search", query="R-7")]},
+    {"when": {"model": "m", "round": 1}, "calls": [call("transfer_to_billing", reason="a refund")]},
+    {"when": {"model": "billing", "round": 2}, "calls": [call("refund", invoice="R-7"), call("search", query="more")]},
+    {"when": {"model": "billing", "round": 3}, "calls": [call("transfer_to_first")]},
+    {"text": "All done."},
+)
+
+
+async def test_an_agent_hands_the_conversation_over_with_its_calls() -> None:
+    model = ScriptedModel(*SUPPORTING[:3], {"text": "Paid back."})
+    async with engine(workflows=[support], models={"dev": model}) as opened:
+        run = (await opened.submit(support, question="Pay R-7 back")).run
+        view = await finish(opened, run, {"Call refund?": "approve"})
+        assert (view.status, view.output) == ("succeeded", "Paid back."), view.error
+        started = [one.data for one in [e async for e in opened.stream(run)] if one.type == "step.started"]
+    assert [(one["name"], one.get("group")) for one in started] == [
+        ("dev:m", "agent"), ("search", "agent"), ("dev:m", "agent"), ("transfer_to_billing", "agent"),
+        ("dev:billing", "agent/billing"), ("approve refund", "agent/billing"), ("refund", "agent/billing"),
+        ("search", "agent/billing"), ("dev:billing", "agent/billing"),
+    ]  # fmt: skip
+    first, second = model.calls[0], model.calls[2]
+    assert [tool.name for tool in first.tools] == ["search", "transfer_to_billing"]
+    assert [tool.name for tool in second.tools] == ["search", "refund", "transfer_to_first"]
+    assert [(one.role, one.text, [c.name for c in one.calls]) for one in second.messages] == [
+        ("system", "You pay.", []),
+        ("user", "Pay R-7 back", []),
+        ("assistant", "", ["search"]),
+        ("tool", '["R-7 1","R-7 2"]', []),
+        ("assistant", "", ["transfer_to_billing"]),
+        ("tool", "The conversation is handed over to billing.", []),
+    ]
+
+
+async def test_it_comes_back_and_the_bounds_are_shared() -> None:
+    model = ScriptedModel(*SUPPORTING)
+    async with engine(workflows=[support], models={"dev": model}) as opened:
+        view = await finish(opened, (await opened.submit(support, question="Q")).run, {"Call refund?": "approve"})
+        assert (view.status, view.output) == ("succeeded", "All done.")
+        assert model.calls[-1].messages[0].text == "You sort."
+        view = await finish(
+            opened, (await opened.submit(support, question="Q", rounds=3)).run, {"Call refund?": "reject"}
+        )
+        assert view.error is not None and view.error["code"] == "limit_rounds"
+
+
+async def test_one_handoff_in_a_reply_and_only_the_tools_of_the_agent() -> None:
+    twice = [call("transfer_to_billing"), call("transfer_to_billing"), call("refund", invoice="R-7")]
+    model = ScriptedModel({"when": {"model": "m"}, "calls": twice}, {"text": "Here."})
+    async with engine(workflows=[support], models={"dev": model}) as opened:
+        view = await finish(opened, (await opened.submit(support, question="Q")).run)
+    assert view.output == "Here."
+    assert [one.text for one in model.calls[1].messages if one.role == "tool"] == [
+        "The conversation is handed over to billing.",
+        "Error: it is handed over to billing already.",
+        "Error: there is no tool refund.",
+    ]
+
+
+@pytest.mark.proof
+@pytest.mark.timeout(300)
+async def test_a_crash_at_each_commit_of_a_handoff_loses_nothing(tmp_path: Path) -> None:
+    report = await crash_everywhere(
+        support,
+        {"question": "Pay R-7 back"},
+        models={"dev": ScriptedModel(*SUPPORTING)},
+        answers={"Call refund?": "approve"},
+        outside=Outside(tmp_path),
+    )
+    assert (report.output, report.ok) == ("All done.", True)
+    assert report.crashes > 20, report
+
+
 @weft.durable
 async def within_a_budget(topic: str) -> str:
     return await weft.agent("dev:m", topic, tools=[search], budget_usd=0.001)

@@ -410,8 +410,13 @@ def test_findings() -> None:
         "/tools/1/name",
         "/output_schema",
     ]
+    handoffs = [{"name": "first"}, {"name": "b"}, {"name": "b"}]
+    own = {"name": "transfer_to_b", "workflow": "w", "agents": ["b", "c"]}
+    found = [finding.pointer for finding in check({"prompt": "x", "tools": [own], "handoffs": handoffs})]
+    assert found == ["/handoffs/2/name", "/handoffs/0/name", "/tools/0/name", "/tools/0/agents/1"]
     for odd in (
         {"prompt": "x"},
+        {"prompt": "x", "tools": [{"name": "a", "workflow": "w", "agents": 7}], "handoffs": [None, 3]},
         {"prompt": "x", "tools": "<a.b>"},
         {"prompt": "x", "tools": [None, {"name": 3, "block": "http", "params": "<start.p>"}]},
     ):

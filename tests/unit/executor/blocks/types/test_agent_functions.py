@@ -104,6 +104,29 @@ async def test_a_step_is_a_tool() -> None:
     assert offered.schema["required"] == ["query"]
 
 
+async def test_an_agent_of_a_document_hands_over() -> None:
+    tools: list[Any] = [search, {"name": "shared", "workflow": "lookup"}]
+    other = weft.handoff("payer", "Payments.", model="dev:payer", tools=[pay])
+    flow = weft.draw.Workflow("flow", weft.draw.Agent("dev:m", "Go", tools=tools, handoffs=[other], id="a"))
+    written = flow.document()["blocks"]["a"]["params"]
+    assert [(tool["name"], tool["agents"]) for tool in written["tools"]] == [
+        ("search", ["first"]), ("shared", ["first"]), ("pay", ["payer"]),
+    ]  # fmt: skip
+    assert written["handoffs"] == [{"name": "payer", "description": "Payments.", "model": "dev:payer"}]
+    model = ScriptedModel(
+        {"when": {"model": "m"}, "calls": [{"name": "transfer_to_payer", "arguments": {}}]},
+        {"when": {"tool": "transfer_to_payer"}, "calls": [{"name": "pay", "arguments": {"to": "Ada", "amount": 4}}]},
+        {"text": "Paid."},
+    )
+    async with engine(workflows=[flow, lookup], models={"dev": model}) as opened:
+        run = await opened.run(flow, timeout_s=60)
+    assert run.status == "succeeded", run.error
+    assert (run.output["content"], run.output["agent"], done) == ("Paid.", "payer", [("pay", "Ada", 4)])
+    assert [(one["tool"], one["agent"]) for one in run.output["tool_calls"]] == [
+        ("transfer_to_payer", "first"), ("pay", "payer"),
+    ]  # fmt: skip
+
+
 async def test_arguments_that_do_not_fit_are_returned_to_the_model() -> None:
     async with engine(
         workflows=[flow := agent(search)], models={"dev": calling("search", query="x", most="many")}
