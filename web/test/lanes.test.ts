@@ -41,6 +41,24 @@ function log(rows: [number, string, string | null, string?, object?][]): WireEve
 
 const doc = { format: 'weft/1', name: 'x', edges: [], blocks: { a: { type: 'set' }, b: { type: 'set' } } } as Document
 
+test('a step of a durable function is called without its module', () => {
+  const started = (n: number, kind: string, name: string) => ({ n, kind, name, effect: 'read', input_hash: '' })
+  const view = fold(
+    emptyFold(shapeOf(doc, specs)),
+    log([
+      [0, 'run.started', null],
+      [1, 'node.started', 'a'],
+      [2, 'step.started', 'a', '', started(1, 'step', 'orders.reserve')],
+      [3, 'step.started', 'a', '', started(2, 'wait', 'signal v1.2')],
+      [4, 'step.started', 'a', '', started(3, 'step', 'read v1.2 of it')],
+    ]),
+  )
+  const labels = lanesOf(view, doc, ALL).flatMap((lane) =>
+    lane.spans.filter((span) => span.step).map((span) => span.label),
+  )
+  assert.deepEqual(labels, ['reserve', 'signal v1.2', 'read v1.2 of it'])
+})
+
 test('iterations that ended well share a lane until it is opened, and one that failed stays', () => {
   const run = recorded('failing')
   const view = folded(run)

@@ -36,6 +36,7 @@ from executor.kernel.store.topics.waits import WaitRow, WaitStatus
 from executor.kernel.values.seal import unsealed_names
 from executor.service.parts import Topic
 from executor.service.views import NotificationView, WaitShown, WaitView, view_of
+from executor.service.views.lane import function_of
 
 # A node key may open a wait in each attempt: 100 by its retry policy, and 10 that were lost.
 ATTEMPTS_MAX: Final = 200
@@ -333,7 +334,7 @@ def _wait_view(
     request: dict[str, Any] = orjson.loads(row.request)
     number = plan.node_index(row.node)
     node = plan.nodes[number] if number is not None else None
-    label = node.name if node else row.node
+    label = (function_of(node) or node.name) if node else row.node
     return view_of(
         WaitView,
         row,

@@ -155,7 +155,8 @@ class NotificationView(Struct, frozen=True, omit_defaults=True):
 
 
 class WaitShown(Struct, frozen=True, omit_defaults=True):
-    """One durable wait, without its link. `label` is the name of the block; `age_s` is in seconds since it opened."""
+    """One durable wait, without its link. `label` is the name of the block, or of the durable function; `age_s` is in
+    seconds since it opened."""
 
     run: str
     workflow: str

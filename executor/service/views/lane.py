@@ -13,7 +13,7 @@ import orjson
 from msgspec import Struct
 from msgspec.structs import astuple
 
-from compiler.plan import Plan
+from compiler.plan import Node, Plan
 from executor.errors import NotFound
 from executor.kernel.journal.projection import Entry, NodeState
 from executor.kernel.journal.reader import Records
@@ -56,6 +56,14 @@ class Lane(Struct, frozen=True):
     tasks: tuple[LaneTask, ...]
     items: tuple[LaneItem, ...]
     left_off: int
+
+
+def function_of(node: Node) -> str | None:
+    """Return the durable function that a block is, without its module; None for other blocks."""
+    if node.type != TYPE:
+        return None
+    name: str = orjson.loads(bytes(node.params)).get("function", "")
+    return name.rpartition(".")[2] or None
 
 
 async def build(store: Store, plan: Plan, row: RunRow, after: int, before: int | None) -> Lane:

@@ -38,6 +38,10 @@ export interface StepState {
   dueAt: number | null
 }
 
+/** The name of a step of a durable function without its module: `reserve` for `orders.reserve`. */
+export const shortName = (name: string): string =>
+  /^[\w.]+$/.test(name) ? name.slice(name.lastIndexOf('.') + 1) : name
+
 /** The steps of a node after an event of one of them. */
 export function stepsAfter(steps: readonly StepState[], event: WireEvent): readonly StepState[] {
   const { data } = event

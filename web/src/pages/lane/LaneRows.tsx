@@ -4,7 +4,7 @@ import { memo, useEffect, useMemo, useRef, type KeyboardEvent, type ReactElement
 import { useStore } from 'zustand'
 import type { WaitView } from '../../api/types'
 import { columnsOf, isOpen, tasksOf, threadsOf, type LaneItem } from '../../run/lane'
-import { isEnded } from '../../run'
+import { isEnded, shortName } from '../../run'
 import { runStore } from '../../state/live'
 import { Icon } from '../../ui/icons'
 import { Status } from '../../ui/status'
@@ -13,7 +13,7 @@ import { useClock } from '../../ui/useClock'
 import { useVirtual } from '../../watch/trace/virtual'
 import { choose } from './choose'
 import { iconOfItem } from './icon'
-import { rowsOf, shortName, shownText, threadsAt, type LaneRow } from './rows'
+import { rowsOf, shownText, threadsAt, type LaneRow } from './rows'
 import { WaitAction } from './WaitAction'
 
 const ROW_H = 32

@@ -7,7 +7,8 @@ import { Icon, type IconName } from '../../ui/icons'
 import { glyphOf, toneOf, wordOf } from '../../ui/status'
 import { choose } from './choose'
 import { highlighted, type Part } from './python'
-import { grouped, idOf, shortName } from './rows'
+import { shortName } from '../../run'
+import { grouped, idOf } from './rows'
 
 const MARKS: Readonly<Record<string, IconName>> = { step: 'function', wait: 'wait', call: 'run_workflow' }
 const MARK_WORDS: Readonly<Record<string, string>> = { step: 'step', wait: 'wait', call: 'workflow' }

@@ -62,9 +62,6 @@ export function threadsAt(
   return [...new Set(open.map((each) => columns.get(each.task) ?? 0))]
 }
 
-/** `orders.reserve` in the rows of `orders.order`. */
-export const shortName = (name: string): string => name.slice(name.lastIndexOf('.') + 1)
-
 /** The input in a line: `order="7", part=0`. */
 export function shownText(item: LaneItem): string {
   const { shown } = item

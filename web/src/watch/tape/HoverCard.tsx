@@ -4,7 +4,7 @@ import type { ReactElement, ReactNode } from 'react'
 import { useStore } from 'zustand'
 import type { WireEvent } from '../../api/types'
 import { nameOf } from '../../document/document'
-import { placeOf, type Tear } from '../../run'
+import { placeOf, shortName, type Tear } from '../../run'
 import { runStore } from '../../state/live'
 import { durationText, exactTime } from '../../ui/time'
 import { describe } from '../events/describe'
@@ -75,10 +75,12 @@ export function SpanFacts({ span }: { span: Span }): ReactElement {
     span.attempt > 1 ? `attempt ${span.attempt}` : '',
     place,
   ].filter(Boolean)
+  // The lane has its name without the module.
+  const called = span.step?.kind === 'step' ? span.label.replace(shortName(span.step.name), span.step.name) : span.label
   const error = span.step ? span.step.error : span.node.attempts.find((each) => each.attempt === span.attempt)?.error
   return (
     <>
-      <Head title={span.step ? `${block}: ${span.label}` : block} at={from?.at_ms} />
+      <Head title={span.step ? `${block}: ${called}` : block} at={from?.at_ms} />
       <p>{facts.join(', ')}</p>
       {error ? <p className="tape__card-error">{error.message}</p> : null}
       <Changed change={span.to === null ? null : changeAt(timeline, span.to)} />

@@ -3,7 +3,15 @@
 
 import type { Document } from '../../api/types'
 import { nameOf } from '../../document/document'
-import { isCleanup, shownStatus, type NodeState, type RunFold, type ScopeState, type StepState } from '../../run'
+import {
+  isCleanup,
+  shortName,
+  shownStatus,
+  type NodeState,
+  type RunFold,
+  type ScopeState,
+  type StepState,
+} from '../../run'
 import { endingOf } from '../../run/ending'
 import { iconOf, type IconName } from '../../ui/icons'
 import { toneOf, type Tone } from '../../ui/status'
@@ -162,8 +170,10 @@ function attemptsOf(node: NodeState, name: string): Span[] {
 
 function turnsOf(node: NodeState, steps: readonly StepState[]): Span[] {
   let turn = 0
-  return steps.map((step) => stepSpan(node, step, step.kind === 'model' ? `turn ${++turn}` : step.name))
+  return steps.map((step) => stepSpan(node, step, step.kind === 'model' ? `turn ${++turn}` : nameOfStep(step)))
 }
+
+const nameOfStep = (step: StepState): string => (step.kind === 'step' ? shortName(step.name) : step.name)
 
 function stepSpan(node: NodeState, step: StepState, label: string): Span {
   const status = step.status === 'lost' ? 'attention' : step.status
