@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import click
 from msgspec import to_builtins
 
-from server.cli.common import FAILED, OK, Refused, call, counted, refused_by, show, with_json
+from server.cli.common import FAILED, OK, Database, Refused, call, counted, refused_by, show, with_json
 from server.cli.reading import load_flow
 from server.cli.render import plain
 
@@ -85,24 +86,32 @@ def marks(url: str, workflow: str, last: int, as_json: bool) -> None:
     metavar="FILE",
     help="A file of `weft journals export`. Default: the open runs of the server.",
 )
+@click.option(
+    "--from",
+    "database",
+    type=Database(),
+    metavar="DATABASE",
+    help="The newest runs in a SQLite file or at a PostgreSQL address, which is only read.",
+)
 @LAST
 @with_json
-def replay(url: str, flow: str, file: Path | None, last: int, as_json: bool) -> int:
+def replay(url: str, flow: str, file: Path | None, database: Path | str | None, last: int, as_json: bool) -> int:
     """Compare the durable functions in FLOW, a Python file, with recorded runs.
 
-    Each is entered with the journal of each of its runs: it makes its calls again, and gets the recorded results.
-    Nothing is executed, and nothing is changed. Exit code 1 if a run and the code part.
+    Each is entered with the journal of each of its runs: it makes its calls again, and gets the recorded results, also
+    those of what undid them. Nothing is executed, and nothing is changed. Exit code 1 if a run and the code part.
     """
     from compiler.tracing.durable import durables_of
     from executor.errors import WeftError
-    from executor.service.replay.journals import load
 
+    if file is not None and database is not None:
+        raise Refused("Only one of --all and --from can be given.")
     sys.path.insert(0, str(Path(flow).resolve().parent))
     durables = {one.name: one for one in durables_of(vars(load_flow(flow)).values()).values()}
     if not durables:
         raise Refused(f"{flow} has no durable function.")
     try:
-        found = load(file) if file is not None else [one for name in durables for one in _read(url, name, last, True)]
+        found = _recorded(url, list(durables), file, database, last)
     except WeftError as error:
         raise refused_by(error) from None
     except OSError as error:
@@ -126,6 +135,22 @@ def _result(one: Checked) -> str:
     if one.left_out:
         return click.style("fits  ", fg="green") + f"without its last {counted(one.left_out, 'event')}"
     return click.style("fits  ", fg="green") + (plain(f"waits at {', '.join(one.waits)}") if one.waits else one.status)
+
+
+def _recorded(
+    url: str, names: Sequence[str], file: Path | None, database: Path | str | None, last: int
+) -> list[Journal]:
+    if file is not None:
+        from executor.service.replay.journals import load
+
+        return load(file)
+    if database is None:
+        return [one for name in names for one in _read(url, name, last, True)]
+    from server.dev.stored import stored_journals
+
+    if isinstance(database, Path) and not database.is_file():
+        raise Refused(f"There is no database {database}.")
+    return asyncio.run(stored_journals(database, names, last))
 
 
 def _read(url: str, workflow: str, last: int, only_open: bool) -> list[Journal]:

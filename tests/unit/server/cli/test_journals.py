@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import gzip
 import json
+import sqlite3
 import sys
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 from typing import Any
+from urllib.parse import quote
 
+import click
 import msgspec
 import pytest
+from psycopg.conninfo import conninfo_to_dict
 
 from executor.blocks.types.python import load_module
+from executor.open.embed import open_engine
 from executor.open.engine import Engine
 from executor.open.testing.replay import replay
 from executor.service.replay.journals import load
@@ -33,6 +38,15 @@ async def order(email: str, size: int = 1) -> int:
         await find(found["email"])
     await weft.signal("courier")
     return len(found["text"])
+
+@weft.durable
+async def careful(email: str) -> None:
+    await find(email)
+    try:
+        await weft.signal("never")
+    except weft.Cancelled:
+        await find("undone")
+        raise
 """
 CHANGED = FLOW.replace("find(email, size)", 'find("other", size)')
 REMOVED = FLOW.replace('    await weft.signal("courier")\n', "")
@@ -94,6 +108,58 @@ async def test_runs_that_fit_and_where_the_others_part(
     assert shown.return_value == 1 and [one["run"] for one in json.loads(shown.stdout)] == [waits]
     with pytest.raises(AssertionError, match="is not made now"):
         replay(load_module(str(path)).order, "all.journals")
+
+
+async def test_runs_of_a_database_which_is_not_changed(
+    weft: Weft, engine: Engine, settings: Settings, module: ModuleType, tmp_path: Path
+) -> None:
+    ended, waits = await run_of(engine, module, ends=True), await run_of(engine, module)
+    copy = tmp_path / "copy.db"
+    with sqlite3.connect(settings.db_path) as source, sqlite3.connect(copy) as target:
+        source.backup(target)
+    before = copy.read_bytes()
+    for database in (settings.db_path, str(copy)):
+        shown = await weft("replay", "--from", database, "weft_replayed.py", standalone_mode=False)
+        assert shown.return_value == 0, shown.output
+        assert f"{ended}  order  fits  succeeded" in shown.output and f"{waits}  order  fits  waits at" in shown.output
+    path = written(tmp_path / "new", CHANGED)
+    shown = await weft("replay", "--from", str(copy), str(path), "--last", "1", "--json", standalone_mode=False)
+    assert shown.return_value == 1 and [one["run"] for one in json.loads(shown.stdout)] == [waits]
+    assert copy.read_bytes() == before
+    shown = await weft("replay", "--from", "none.db", str(path))
+    assert shown.exit_code and "There is no database none.db." in shown.output
+    shown = await weft("replay", "--from", str(copy), "--all", str(path), str(path))
+    assert shown.exit_code and "Only one of --all and --from" in shown.output
+
+
+async def test_runs_of_a_database_of_postgresql(postgres: str, module: ModuleType, weft: Weft) -> None:
+    parts = conninfo_to_dict(postgres)
+    host, user = quote(str(parts["host"]), safe=""), parts["user"]
+    address = f"postgresql:///{parts['dbname']}?host={host}&user={user}"
+    async with open_engine(address, workflows=[module.order], secret=b"of a test, and not secret") as opened:
+        run = await run_of(opened, module, ends=True)
+    shown = await weft("replay", "--from", address, "weft_replayed.py", standalone_mode=False)
+    assert shown.return_value == 0 and f"{run}  order  fits  succeeded" in shown.output, shown.output
+
+
+async def test_what_undoes_a_function_is_compared_as_well(
+    weft: Weft, engine: Engine, settings: Settings, module: ModuleType, tmp_path: Path
+) -> None:
+    run = (await engine.submit(module.careful, email=ADA)).run
+    await engine.wait_finished(run, 30)
+    await engine.cancel(run)
+    assert (await engine.wait_finished(run, 30)).status == "cancelled"
+    shown = await weft("replay", "--from", settings.db_path, "weft_replayed.py", standalone_mode=False)
+    assert shown.return_value == 0 and f"{run}  careful  fits  cancelled" in shown.output, shown.output
+    for code, said in {
+        FLOW.replace('find("undone")', 'find("other")'): 'call 3 is `weft_replayed.find(email="other"',
+        FLOW.replace('        await find("undone")\n', ""): "is not made now",
+        FLOW.replace('find("undone")', 'find("undone"); await find("more")'): "is not in the journal",
+        FLOW.replace('find("undone")\n        raise', 'find("undone")\n        raise KeyError(1)'): "it raised",
+    }.items():
+        path = written(tmp_path / "new", code)
+        shown = await weft("replay", "--from", settings.db_path, str(path), standalone_mode=False)
+        assert shown.return_value == 1 and f"{run}  careful  parts " in shown.output and said in shown.output
 
 
 async def test_only_open_runs_and_the_newest(weft: Weft, engine: Engine, module: ModuleType, tmp_path: Path) -> None:
@@ -162,3 +228,9 @@ async def test_what_cannot_be_replayed_says_why(weft: Weft, engine: Engine, flow
     }.items():
         shown = await weft(*arguments)
         assert shown.exit_code == 1 and said in shown.output, shown.output
+
+
+async def test_the_inbox_has_the_name_of_the_function(weft: Weft, engine: Engine, module: ModuleType) -> None:
+    await run_of(engine, module)
+    shown = await weft("inbox", "--kind", "signal")
+    assert "  order: courier" in click.unstyle(shown.stdout), shown.output
