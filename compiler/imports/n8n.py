@@ -61,7 +61,8 @@ class _Import:
 
     def run(self) -> Imported:
         for at, one in enumerate(self.source.notes):
-            self.graph.add(f"note_{at}", "note", {"text": one.text()}, self.graph.root)
+            note = self.graph.add(f"note_{at}", "note", {"text": one.text()}, self.graph.root)
+            self.graph.blocks[note]["at"] = [at * 320, -240]  # above the blocks, which the editor places
         edges = [(source, target) for target, wires in self.source.wires.items() for source, _, _ in wires]
         for name in order(list(self.source.nodes), [*edges, *self.source.delayed]):
             self._emit(self.source.nodes[name])
@@ -245,6 +246,10 @@ class _Import:
     def _place(self, node: Node, step: Step, made: Made, ports: list[Port], style: Style) -> None:
         graph, region, texts = self.graph, step.region, step.texts
         params = made.params
+        for case in params.get("cases", ()):
+            if prelude(case.get("when", "")):  # a condition has no helpers
+                texts.hoisted[f"is_{case['id']}"] = case["when"]
+                case["when"] = f"<{step.id}_values.result.is_{case['id']}>"
         if made.type == "function" and params.get("language") != "python":
             params = {**params, "code": prelude(params["code"]) + params["code"]}
         sources = list(ports)

@@ -9,14 +9,17 @@ at once (Merge, Aggregate, Code) stands after that parallel and reads the list o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from msgspec import Struct, field
 
 from compiler.imports.n8n_text import Item, free, prelude, slug
+from compiler.references import find
 
 _PRESENT: Final = ".filter((one) => one !== null)"
+_STRICT: Final = ("connector.", "event.")
 ITEMS_MAX: Final = 100_000
 
 
@@ -175,6 +178,31 @@ class Graph:
         for region in reversed(self.all_regions):
             if region.exports:
                 self._collect(region)
+        for block in self.blocks.values():
+            block |= {"params": self._lenient(block["params"], "")} if "params" in block else {}
+
+    def _lenient(self, value: Any, key: str) -> Any:
+        """Give references to fields of services a default: what is missing is null in n8n, and an error here."""
+        if isinstance(value, Mapping):
+            return {name: self._lenient(inner, name) for name, inner in value.items()}
+        if isinstance(value, list):
+            return [self._lenient(inner, key) for inner in value]
+        if not isinstance(value, str):
+            return value
+        parts, at = [], 0
+        for found in find(value):
+            first, *rest = re.split(r"[.\[]", found.text)
+            if (
+                "??" in found.text
+                or len(rest) < 2
+                or not self.blocks.get(first, {}).get("type", "").startswith(_STRICT)
+            ):
+                continue
+            is_whole = found.start == 0 and found.end == len(value)
+            otherwise = "null" if is_whole or key in ("code", "when") else '""'
+            parts += [value[at : found.start], f"<{found.text} ?? {otherwise}>"]
+            at = found.end
+        return "".join([*parts, value[at:]])
 
     def _collect(self, region: Region) -> None:
         inside = {id for id, block in self.blocks.items() if block.get("parent") == region.block}

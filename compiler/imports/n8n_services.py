@@ -136,7 +136,9 @@ def _deep(value: Any) -> Any:
     return _template(value)
 
 
-def email(step: Step) -> Made:
+def email(step: Step) -> Made | None:
+    if step.text("operation") == "sendAndWait":
+        return None
     params: dict[str, Any] = {}
     to, body = step.value("toEmail"), step.value("html") or step.value("text") or step.value("message")
     subject, cc = step.value("subject"), step.value("options", "ccEmail") or step.value("ccEmail")

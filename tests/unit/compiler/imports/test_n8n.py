@@ -266,7 +266,7 @@ def test_triggers_that_poll_are_events() -> None:
     made = imported([feed, node("It", "set", 3.4, **fields(a="={{ $json.title }} {{ $json.pubDate }}"))], "Feed > It")
     blocks = made.document["blocks"]
     assert (blocks["feed"]["type"], blocks["feed"]["params"]) == ("event.feed", {"url": "https://x.test/feed.xml"})
-    assert blocks["it"]["params"] == {"value": {"a": "<feed.event.title> <feed.event.published>"}}
+    assert blocks["it"]["params"] == {"value": {"a": '<feed.event.title ?? ""> <feed.event.published ?? "">'}}
     bot = imported([node("Bot", "telegramTrigger", 1.1, updates=["message"])], "").document["blocks"]["bot"]
     assert (bot["type"], bot["params"]["event"]) == ("event.telegram", "update")
 
@@ -282,3 +282,27 @@ def test_variables_of_code_are_declared() -> None:
     )
     made = only("function", 1, functionCode=code)["params"]["code"]
     assert "let color, item;" in made or "let item, color;" in made
+
+
+def test_a_condition_with_helpers_is_computed_before() -> None:
+    nodes = [
+        START,
+        node(
+            "Old",
+            "if",
+            2,
+            conditions=condition("={{ $json.at }}", "before", "={{ $now.minus(1, 'days') }}", "dateTime"),
+        ),
+    ]
+    made = imported(nodes, "Start > Old").document["blocks"]
+    assert made["old"]["params"]["cases"][0]["when"] == "<old_values.result.is_true>"
+    assert "class DateTime" in made["old_values"]["params"]["code"]
+
+
+def test_a_field_that_a_service_may_not_have_is_null() -> None:
+    nodes = [
+        node("Bot", "telegramTrigger", 1.1),
+        node("It", "set", 3.4, **fields(a="={{ $json.message.document.id }}", b="=Hi {{ $json.message.text }}")),
+    ]
+    made = imported(nodes, "Bot > It").document["blocks"]["it"]["params"]["value"]
+    assert made == {"a": "<bot.event.message.document.id ?? null>", "b": 'Hi <bot.event.message.text ?? "">'}
