@@ -190,13 +190,16 @@ def test_a_tool_stays_in_its_place_and_is_a_finding() -> None:
     tools = imported.document["blocks"]["b1"]["params"]["tools"]
     assert [tool["name"] for tool in tools] == ["Exa_search", "get_rate", "Slack_send"]
     assert tools[1]["arguments"] == TOLD["schema"]["function"]["parameters"]  # type: ignore[index]
-    assert {tool["workflow"].partition(" ")[2] for tool in tools} == {"(not imported from Sim)"}
+    assert {tool["workflow"].partition(" ")[2] for tool in tools[:2]} == {"(not imported from Sim)"}
     hints = [found.hint for found in imported.diagnostics if "tool" in found.message]
-    assert hints[2] == "Make a workflow with the block connector.slack, and choose it in the tool."
+    assert hints[1] == "Make a workflow of its code, and choose it in the tool."
+    slack = {"operation": "send_message", "connection": "slack", "channel": "{{channel}}", "text": "{{text}}"}
+    assert (tools[2]["block"], tools[2]["params"]) == ("connector.slack", slack)
+    assert tools[2]["arguments"]["required"] == ["channel", "text"]
     compiled = compile_document(imported.document, CATALOG)
     assert compiled.plan is not None
     assert [found.pointer for found in compiled.diagnostics if found.code == "not_imported"] == [
-        f"/blocks/b1/params/tools/{n}" for n in range(3)
+        f"/blocks/b1/params/tools/{n}" for n in range(2)
     ]
 
 
