@@ -21,7 +21,7 @@ from compiler.catalog import CONNECTOR, BlockSpec, Finding, Params
 from executor.blocks.connectors.document import Auth, Check, Connector, Operation, Refusal, choices_of, type_of
 from executor.blocks.connectors.pages import ITEMS_MAX, PAGES_MAX, after, at, items_of
 from executor.blocks.connectors.signature import query_text, signed
-from executor.blocks.connectors.template import filled, filled_base, filled_path, form_of_body
+from executor.blocks.connectors.template import filled, filled_base, filled_path, form_of_body, in_headers
 from executor.blocks.http.binding import basic, derived, opened, shown_place
 from executor.blocks.types import http
 from executor.blocks.types.connected import CONNECTION
@@ -215,7 +215,7 @@ def request_of(
     if connector.auth.kind == "path":
         base = base.replace("{{credential}}", _in_path(credential or ""))
     query = {**(filled(operation.query, values) or {}), **_page_of(operation)}
-    headers = {**connector.headers, **(filled(operation.headers, values) or {})}
+    headers = {**connector.headers, **in_headers(filled(operation.headers, values) or {})}
     if connection is None:
         _sign(connector.auth, credential or "", headers, query)
     body = filled(operation.body, values)

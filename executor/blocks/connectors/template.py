@@ -10,6 +10,7 @@ base64url, as Gmail expects it.
 from __future__ import annotations
 
 import base64
+import json
 import re
 from collections.abc import Iterator, Mapping
 from email.message import EmailMessage
@@ -52,6 +53,16 @@ def form_of_body(body: Any, name: str = "") -> Iterator[tuple[str, Any]]:
         return
     for key, value in enumerate(body) if isinstance(body, list) else body.items():
         yield from form_of_body(value, f"{name}[{key}]" if name else str(key))
+
+
+def in_headers(headers: Mapping[str, Any]) -> dict[str, Any]:
+    """Escape the letters in headers that are JSON, because only ASCII can be sent in one."""
+    return {
+        name: "".join(letter if letter.isascii() else json.dumps(letter)[1:-1] for letter in value)
+        if isinstance(value, str) and value.startswith("{")
+        else value
+        for name, value in headers.items()
+    }
 
 
 def filled_path(template: str, values: Mapping[str, Any]) -> str:
