@@ -84,7 +84,7 @@ class ConnectorBlock:
             )
         sent = _sent(ctx.idempotency_key)
         request = request_of(self.connector, operation, ctx.params, ctx.now_ms, sent)
-        if operation.check and (found := await self._done_before(ctx, operation, sent)) is not None:
+        if (found := await self._done_before(ctx, operation, sent)) is not None:
             return found
         if operation.pages is None:
             answer = await self._ask(ctx, request, 1)
@@ -105,6 +105,8 @@ class ConnectorBlock:
     async def _done_before(self, ctx: StepContext, operation: Operation, sent: Mapping[str, str]) -> Done | None:
         """Return the result of an earlier attempt whose request was sent, which a checkpoint records. Raises Lost if
         its effect is not known."""
+        if not operation.check and not operation.idempotent_s:
+            return None
         last = ctx.last_checkpoint if isinstance(ctx.last_checkpoint, dict) else {}
         if last and not await ctx.repeat_wanted():
             found = await self._find_effect(ctx, operation, sent, last)
@@ -116,7 +118,11 @@ class ConnectorBlock:
     async def _find_effect(
         self, ctx: StepContext, operation: Operation, sent: Mapping[str, str], last: Mapping[str, Any]
     ) -> Any | None:
+        if operation.idempotent_s > ((ctx.clock() or ctx.now_ms) - int(last["since_ms"])) / 1000:
+            return None  # it is recognized
         check = next((one for one in operation.check if all(ctx.params.get(name) for name in one.needs)), None)
+        if check is None and operation.idempotent_s:
+            raise _in_doubt(ctx, self.connector, "too much time has passed to repeat the request")
         if check is None:
             raise _in_doubt(ctx, self.connector, "the service cannot be asked for this one")
         since_ms = int(last["since_ms"]) - _SINCE_MS

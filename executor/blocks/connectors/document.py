@@ -156,9 +156,9 @@ class Choices(Struct, frozen=True, rename={"fixed": "with"}):
 
 class Operation(Struct, frozen=True):
     """A request of the service. `reads`: it changes nothing, which is implied for GET and HEAD. `idempotent`: a second
-    request with the same fields does no harm. `check`: how to find the effect of a lost attempt; the first one counts
-    whose `needs` are given. For any other operation, a person decides about a lost attempt. `base_url`: in place of
-    that of the document. A field may have `choices`."""
+    request with the same fields does no harm; `idempotent_s`: for that long after the first one. `check`: how to find
+    the effect of a lost attempt; the first one counts whose `needs` are given. For any other operation, a person
+    decides about a lost attempt. `base_url`: in place of that of the document. A field may have `choices`."""
 
     title: str
     method: Literal["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD"] = "GET"
@@ -167,6 +167,7 @@ class Operation(Struct, frozen=True):
     description: str = ""
     reads: bool = False
     idempotent: bool = False
+    idempotent_s: int = 0
     fields: dict[str, Any] = {}
     required: tuple[str, ...] = ()
     query: dict[str, Any] = {}
@@ -360,6 +361,8 @@ def _problems_of(operation: Operation, at: str, helping: set[str]) -> Iterator[d
         yield _wrong(f"{at}/fields/{escape(name)}", "No part of a request uses it.", "Use it, or remove it.")
     if (pages := operation.pages) is not None and pages.kind in ("cursor", "last") and pages.next is None:
         yield _wrong(f"{at}/pages", f"Pages of kind {pages.kind} need `next`.", "Say where it is, as a JSON pointer.")
+    if operation.idempotent_s and not operation.idempotent:
+        yield _wrong(f"{at}/idempotent_s", "Nothing recognizes a second request.", "Add idempotent, or remove it.")
     for n, check in enumerate(operation.check):
         yield from _problems_of_check(operation, check, f"{at}/check/{n}")
 

@@ -85,6 +85,7 @@ def changed(path: str, value: Any) -> Json:
         (SHOP, {"operation": "list", "with": {"a": 1}}, f"{SHOP}/with/a", "has no field 'a'"),
         (SHOP, {"operation": "list", "only": {"/a": ["{{x}}"]}}, f"{SHOP}/only", "There is no field 'x'"),
         (SHOP, {"operation": "list", "value": "id"}, f"{SHOP}/value", "does not match"),
+        ("/operations/order/idempotent_s", 60, "/operations/order/idempotent_s", "Nothing recognizes a second"),
         ("/auth", {"kind": "path"}, "/base_url", "no {{credential}}"),
     ],
 )

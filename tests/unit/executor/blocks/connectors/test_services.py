@@ -20,7 +20,7 @@ from executor.blocks.connectors.document import read
 from executor.blocks.connectors.stored import connectors
 from executor.blocks.http.client import GuardedClient
 from executor.blocks.services import Services
-from executor.errors import BlockError
+from executor.errors import BlockError, Lost
 from executor.kernel.handler.base import Done
 from tests.support.endpoints import Request, answer, http
 from tests.unit.executor.blocks.types.flow import context
@@ -96,6 +96,19 @@ async def test_a_recorded_case(services: Services, service: str, n: int, case: d
         _is_as(request, asked)
     keys = [request.headers["idempotency-key"] for request in server.seen if request.method not in ("GET", "HEAD")]
     assert len(set(keys)) == len(keys)
+
+
+async def test_a_person_is_asked_once_the_service_has_forgotten_the_request(services: Services) -> None:
+    async with http(lambda request: answer(200, b'{"id": "re_1"}', content_type="application/json")) as server:
+        params = {"operation": "refund", "credential": CREDENTIAL, "base_url": server.url, "payment": "pi_1"}
+        sent = {"since_ms": 0, "sent_ms": 0}
+        day = context(params, services=services, last_checkpoint=sent, now_ms=86_000_000)
+        with pytest.raises(Lost, match="too much time has passed"):
+            await SHIPPED["stripe"].run(day)
+        assert server.seen == []
+        assert await SHIPPED["stripe"].run(context(params, services=services, last_checkpoint=sent, now_ms=85_999_999))
+        assert await SHIPPED["stripe"].run(context(params, services=services, now_ms=86_000_000))
+        assert len(server.seen) == 2
 
 
 def _is_as(request: Request, asked: dict[str, Any]) -> None:
