@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
 
-from executor.blocks.llm.base import Content, Conversation, Message, OnDelta, Reply, Stop, ToolCall, Usage
+from executor.blocks.llm.base import Content, Conversation, Message, OnDelta, Reply, Stop, ToolCall, Usage, Vectors
 from executor.errors import BlockError
 from server.shipped import example
 
@@ -62,6 +62,11 @@ class ScriptedModel:
         output = _object(answer.text) if conversation.output is not None and not calls else None
         stop: Stop = answer.stop or ("tool_call" if calls else "stop")
         return Reply(answer.text, calls, output, usage, None, name, stop)
+
+    async def embed(self, name: str, texts: Sequence[str]) -> Vectors:
+        """Return vectors that are near where the texts have words in common."""
+        made = example("dev_model.embeddings")
+        return Vectors([made.vector(text) for text in texts], Usage(made.tokens(list(texts))))
 
     async def _asked(self, name: str, conversation: Conversation) -> Any:
         messages = conversation.messages

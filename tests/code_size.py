@@ -30,13 +30,13 @@ BLOCKS = (ast.If, ast.For, ast.AsyncFor, ast.While, ast.With, ast.AsyncWith, ast
 RECORDS = ("Struct", "NamedTuple", "Protocol", "TypedDict", "Enum", "Exception")  # what they hold is their purpose
 BOUNDS = {
     "files": 640,  # services: import, triggers, knowledge; to be lowered to what they take
-    "lines": 107_000,  # the same
+    "lines": 110_500,  # the same
     "longest file that is not generated": 520,
     f"functions over {SHORT} lines": 0,
     "modules in circles": 0,
     "circles of the rooms of executor": 0,
     "circles of the rooms of server": 0,
-    "lines of executor.kernel.store": 10_490,  # polls of triggers, whose state and runs are one transaction
+    "lines of executor.kernel.store": 10_870,  # polls of triggers, collections of documents
     "lines of executor.kernel.run": 8_560,
     "lines of executor.kernel.core": 3_240,
     "lines of executor.kernel.values": 3_115,  # times every so many seconds

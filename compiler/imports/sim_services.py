@@ -28,7 +28,7 @@ _SECRET: Final = re.compile(r"credential|secret|token|password|api_?key|access_?
 _REFERENCE: Final = re.compile(r"\{\{\s*[A-Za-z_][A-Za-z0-9_]*\s*\}\}")
 _OTHERS: Final = {
     "file": "Replace it with a start field or an http block that reads the file.",
-    "knowledge": "Replace it with a block that asks your search, such as sql or http.",
+    "knowledge": "Replace it with a knowledge block, and add the documents to a collection.",
     "mail": "Replace it with an email block.",
     "mysql": "Replace it with an sql block if the data can be in PostgreSQL or SQLite.",
     "postgresql": "Replace it with an sql block.",

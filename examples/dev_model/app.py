@@ -16,7 +16,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from . import anthropic, openai
+from . import anthropic, embeddings, openai
 from .files import cut
 from .oauth import OAuth
 from .script import Answer, Asked, Failure, Player, Script
@@ -29,7 +29,7 @@ _KEYS: Final = ("authorization", "x-api-key")
 
 
 def build_app(script: Script) -> Starlette:
-    """`/v1/chat/completions`, `/v1/messages`, `GET /calls`: the last thousand requests, and
+    """`/v1/chat/completions`, `/v1/messages`, `/v1/embeddings`, `GET /calls`: the last thousand requests, and
     `/oauth/…`: a provider of tokens."""
     player = Player(script)
     calls: deque[dict[str, Any]] = deque(maxlen=CALLS_KEPT)
@@ -37,6 +37,21 @@ def build_app(script: Script) -> Starlette:
 
     async def listed(request: Request) -> Response:
         return JSONResponse(list(calls))
+
+    def note(request: Request, body: Any) -> int:
+        number = next(numbers)
+        headers = {name: _shown(name, value) for name, value in request.headers.items()}
+        calls.append({"n": number, "path": request.url.path, "headers": headers, "body": cut(body)})
+        return number
+
+    async def embedded(request: Request) -> Response:
+        try:
+            body = json.loads(await _body(request))
+            answer = embeddings.whole(body)
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            return _failed(openai, Failure(400, f"this is no request: {type(error).__name__}: {error}"))
+        note(request, body)
+        return JSONResponse(answer)
 
     def speaking(format: ModuleType) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         async def reply(request: Request) -> Response:
@@ -46,10 +61,8 @@ def build_app(script: Script) -> Starlette:
                 asked: Asked = format.read(body)
             except (ValueError, KeyError, TypeError, AttributeError) as error:
                 return _failed(format, Failure(400, f"this is no request: {type(error).__name__}: {error}"))
-            number = next(numbers)
-            headers = {name: _shown(name, value) for name, value in request.headers.items()}
             answer = player.answer(asked)
-            calls.append({"n": number, "path": request.url.path, "headers": headers, "body": cut(body)})
+            number = note(request, body)
             if isinstance(answer, Failure):
                 return _failed(format, answer)
             if asked.stream:
@@ -65,6 +78,7 @@ def build_app(script: Script) -> Starlette:
         routes=[
             Route("/calls", listed),
             *OAuth().routes(),
+            *(Route(path, embedded, methods=["POST"]) for path in embeddings.PATHS),
             *(Route(path, speaking(openai), methods=["POST"]) for path in openai.PATHS),
             *(Route(path, speaking(anthropic), methods=["POST"]) for path in anthropic.PATHS),
         ]

@@ -27,6 +27,7 @@ from executor.kernel.values.files import Files
 
 if TYPE_CHECKING:
     from executor.blocks.http.client import GuardedClient
+    from executor.blocks.knowledge.collections import Knowledge
     from executor.blocks.sandbox.sandbox import Sandbox
     from executor.blocks.types.registry import Registry
     from executor.kernel.handler.base import StepContext
@@ -83,7 +84,8 @@ class Services:
     `model_keys`: for `endpoints` alone. `base_url` is where this server is reached, for links. `kubernetes`: the
     namespaces in which `job` blocks may create Jobs. `endpoints`: the servers of language models that `models` reaches.
     `tool_servers` calls MCP servers. `sqlite_folders` have the files that `sql` blocks may open, except `own_database`.
-    `secrets_command` is called for secrets that are not stored. `files` and `registry`: of the engine, which sets them.
+    `secrets_command` is called for secrets that are not stored. `files`, `registry`, `knowledge`: of the engine,
+    which sets them.
     `tracing`: of a process that exports traces."""
 
     sandbox: Sandbox
@@ -102,6 +104,7 @@ class Services:
     limits: RunLimits = field(default_factory=RunLimits)
     files: Files | None = None
     registry: Registry | None = None
+    knowledge: Knowledge | None = None
     endpoints: Endpoints = field(default_factory=Endpoints)
     models: ModelClient = field(init=False)
     tool_servers: ToolClient = field(init=False)

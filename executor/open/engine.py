@@ -49,6 +49,7 @@ from executor.service.topics.drafts import Drafts
 from executor.service.topics.events import Events
 from executor.service.topics.functions import Functions
 from executor.service.topics.history import History
+from executor.service.topics.knowledge import Knowledge
 from executor.service.topics.lifecycle import Lifecycle
 from executor.service.topics.loom import Looms
 from executor.service.topics.runs import Runs
@@ -86,8 +87,8 @@ class Figures(Struct, frozen=True):
 class Engine:
     """An open database and the tasks that work on it: `engine.runs`, `.events`, `.workflows`, `.drafts`, `.waits`,
     `.signals`, `.callbacks`, `.functions`, `.lifecycle`, `.history`, `.backtests`, `.schedules`, `.webhooks`,
-    `.secrets`, `.connections`, `.usage`, `.upkeep`; and shortcuts for the most common calls: `submit`, `run`, `stream`,
-    `follow`, `answer`, `signal`, `update`, `query`, `cancel`. Made by `weft.open`."""
+    `.secrets`, `.connections`, `.knowledge`, `.usage`, `.upkeep`; and shortcuts for the most common calls: `submit`,
+    `run`, `stream`, `follow`, `answer`, `signal`, `update`, `query`, `cancel`. Made by `weft.open`."""
 
     def __init__(self, parts: Parts, worker: Worker) -> None:
         self.parts = parts
@@ -118,6 +119,7 @@ class Engine:
         self.traces = Traces(parts)
         self.connections = Connections(parts)
         self.connectors = Connectors(parts)
+        self.knowledge = Knowledge(parts)
         self.tool_servers = ToolServers(parts)
         self.upkeep = Upkeep(parts)
         self.notifications = Notifications(parts, self.waits, worker.lease_ms)

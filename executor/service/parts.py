@@ -7,6 +7,7 @@ from typing import Self
 from compiler.compile import DEFAULT_LIMITS
 from compiler.document import Limits
 from executor.blocks.connectors.stored import StoredConnectors
+from executor.blocks.knowledge.collections import Knowledge
 from executor.blocks.services import Services
 from executor.blocks.types.registry import Registry
 from executor.blocks.vault.connections import Connections
@@ -56,6 +57,7 @@ class Parts(kernel.Parts, frozen=True):
         own, *old = [links.signing_key("uploads", key) for key in range(len(links.key_ids))]
         files = Files(store, clock.now_ms, own, services.limits.file_bytes, redactor.redact, old)
         services.files, services.registry = files, registry
+        services.knowledge = Knowledge(store, services.models, clock.now_ms)
         peers = Peers()
         vault = Vault(store, keys, services.env, redactor, clock.now_ms, services.secrets_command, services.kept)
         connectors = StoredConnectors(store, registry)

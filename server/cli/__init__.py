@@ -90,6 +90,7 @@ SECTIONS = {
         people.audit             List changes and who made them, newest first.
         credentials.secret       Secrets: values that workflows read as ${NAME}.
         agents.memory            The memory of agents between runs.
+        knowledge.knowledge      Knowledge: collections of documents that workflows search.
         credentials.connection   Connections: credentials that blocks use by name.
         upkeep.doctor            Check a database: does it hold what weft promises?
         copies.backup            Copy the database to FILE, while the server works or not.

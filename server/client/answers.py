@@ -51,6 +51,10 @@ class Choice(TypedDict): value: str | int; title: str; about: str
 class ChoiceList(TypedDict): choices: list[Choice]; next: str | None
 class Collected(TypedDict):
     runs: int; events: int; plans: int; documents: int; blobs: int; versions: int; cached: int; dry_run: bool
+class CollectionList(TypedDict): collections: list[CollectionView]
+class CollectionView(TypedDict):
+    name: str; description: str; model: str; dimension: int; chunk_chars: int; overlap_chars: int; created_at_ms: int
+    created_by: str | None; documents: int; chunks: int
 class ConnectionDeleted(TypedDict): name: str; deleted: bool
 class ConnectionList(TypedDict): connections: list[ConnectionView]; redirect_uri: str; providers: list[KnownProvider]
 class ConnectionSpec(TypedDict):
@@ -82,6 +86,10 @@ class Diagnostic(TypedDict):
     code: str; severity: Literal["error", "warning"]; pointer: str; message: str; hint: NotRequired[str]
     block: NotRequired[str | None]; field: NotRequired[str | None]
 class Divergence(TypedDict): a: EventHead | None; b: EventHead | None; fields: list[str]
+class DocumentList(TypedDict): documents: list[DocumentView]; next: str | None
+class DocumentView(TypedDict):
+    name: str; version: int; title: str; source: str; media_type: str; sha256: str; chars: int; chunks: int
+    embedded: int; state: Literal["failed", "pending", "visible"]; run: str; added_at_ms: int; added_by: str | None
 class DraftAddress(TypedDict):
     url: str; until_ms: int; auth: Literal["github", "hmac", "none", "token"]; secret: str | None
     secret_env: str | None
@@ -137,6 +145,7 @@ class SignInLink(TypedDict): url: str; expires_in_s: int
 class KeepDropped(TypedDict): run: str; dropped: bool
 class KeptRuns(TypedDict): kept: list[KeptView]
 class KeptView(TypedDict): run: str; workflow: str; note: str; kept_at_ms: int
+class KnowledgeDeleted(TypedDict): name: str; deleted: bool
 class KnownProvider(TypedDict):
     id: str; title: str; authorize_url: str; token_url: str; hosts: list[str]; docs: str; scopes: str; issuer: str
     client_auth: Literal["body", "header"]; pkce: bool; parameters: dict[str, str]; check_url: str; who: str
@@ -201,6 +210,9 @@ class OpenContainer(TypedDict): key: str; kind: str; count: int; opened: int; cl
 class OpenScope(TypedDict): path: str; undecided: int; dead: bool
 class OpenWait(TypedDict): key: str; attempt: int; kind: str; due_ms: int | None; on_expire: str
 class ParentView(TypedDict): run: str; key: str
+class Passage(TypedDict):
+    text: str; score: float; similarity: float | None; document: str; version: int; title: str; source: str
+    position: int
 class Priced(TypedDict): name: str; input: float; output: float
 class ProcessStats(TypedDict):
     worker: str; runs_active: int; attempts_active: int; runs_started: int; runs_ended: dict[str, int]; commits: int
@@ -286,6 +298,7 @@ class ScheduleSpec(TypedDict):
     input: NotRequired[dict[str, Any]]; enabled: NotRequired[bool]
     overlap: NotRequired[Literal["allow", "queue", "skip"]]; catch_up: NotRequired[Literal["all", "none", "one"]]
 class Scored(TypedDict): value: float | None; reason: str; output: str; difference: ValueDiff | None
+class SearchResults(TypedDict): results: list[Passage]
 class SecretDeleted(TypedDict): name: str; deleted: bool
 class SecretList(TypedDict): secrets: list[SecretView]
 class SecretView(TypedDict):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -328,6 +329,65 @@ class ServerCalls:
     @route("DELETE", "/api/memory")
     def delete_memory(self, key: str, *, workflow: str = "", scope: str = "") -> Call[answers.MemoryForgotten]:
         """Delete the turns of one conversation. Returns how many there were."""
+
+    # `/api/knowledge`
+
+    @route("GET", "/api/knowledge")
+    def collections(self) -> Call[answers.CollectionList]:
+        """List collections of documents."""
+
+    @route("GET", "/api/knowledge/{collection}")
+    def collection(self, collection: str) -> Call[answers.CollectionView]:
+        """Return a collection."""
+
+    @route("POST", "/api/knowledge")
+    def create_collection(
+        self,
+        name: str,
+        model: str,
+        *,
+        description: str = "",
+        chunk_chars: int | None = None,
+        overlap_chars: int | None = None,
+    ) -> Call[answers.CollectionView]:
+        """Make a collection. `model`: of embeddings, such as openai:text-embedding-3-small; it stays."""
+
+    @route("DELETE", "/api/knowledge/{collection}")
+    def delete_collection(self, collection: str) -> Call[answers.KnowledgeDeleted]:
+        """Delete a collection with its documents."""
+
+    @route("GET", "/api/knowledge/{collection}/documents")
+    def documents(
+        self, collection: str, *, name: str | None = None, after: str | None = None
+    ) -> Call[answers.DocumentList]:
+        """List versions of documents, or those of the document `name`."""
+
+    @call
+    def add_document(
+        self,
+        collection: str,
+        name: str,
+        text: str | None = None,
+        *,
+        data: bytes | None = None,
+        media_type: str = "",
+        title: str = "",
+        source: str = "",
+    ) -> Call[answers.DocumentView]:
+        """Add a text, or the bytes of a file, as a new version if the document is there. A run embeds it."""
+        given = {"text": text, "data": None if data is None else b64encode(data).decode()}
+        about = {"name": name, "media_type": media_type, "title": title, "source": source}
+        return Call("PUT", "/api/knowledge/{collection}/documents", (collection,), body={**about, **given})
+
+    @route("DELETE", "/api/knowledge/{collection}/documents")
+    def delete_document(self, collection: str, name: str) -> Call[answers.KnowledgeDeleted]:
+        """Delete a document: its text, its vectors and its words."""
+
+    @route("POST", "/api/knowledge/{collection}/search")
+    def search_knowledge(
+        self, collection: str, query: str, *, limit: int = 5, mode: Literal["hybrid", "vector", "text"] = "hybrid"
+    ) -> Call[answers.SearchResults]:
+        """Return the passages that fit a question best."""
 
     # `/api/usage`, `/api/models`
 

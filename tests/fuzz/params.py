@@ -336,6 +336,14 @@ def sql(s: Scene) -> Made:
     return {"database": s.pick("shop.db", "${SHOP}"), "query": query} | optional | connected, [None]
 
 
+def knowledge(s: Scene) -> Made:
+    name = {"name": s.pick("book", f"<{s.head()}>")}
+    add = {"operation": "add", "content": s.pick("text", f"<{s.head()}>")} | s.some(title=("Book",), source=("x",))
+    search = s.some(operation=("search",), limit=(1, 50), mode=("hybrid", "vector", "text"))
+    made = s.pick({"query": f"<{s.head()}>"} | search, name | add, name | {"operation": s.pick("delete", "embed")})
+    return {"collection": "docs"} | made, [None]
+
+
 def _question(s: Scene) -> Document:
     return s.some(title=("Go on?", f"<{s.head()}>"), text=("Look at it.",), show=(s.value(), {"a": s.value()}))
 
@@ -475,7 +483,7 @@ PARAMS: dict[str, Callable[[Scene], Made]] = {
     make.__name__.rstrip("_"): make
     for make in (
         start, schedule, webhook, form_trigger, chat_trigger, set_, variables, function, python, condition, router,
-        agent, model_router, evaluator, guardrail, http, email, file, sql, approval, form, callback, job, wait, signal,
-        run_workflow, break_, response, continue_as_new, note, loop, parallel,
+        agent, model_router, evaluator, guardrail, http, email, file, sql, knowledge, approval, form, callback, job,
+        wait, signal, run_workflow, break_, response, continue_as_new, note, loop, parallel,
     )
 }  # fmt: skip

@@ -143,8 +143,28 @@ class Reply(Struct, frozen=True):
     thinking: str = ""
 
 
+class Vectors(Struct, frozen=True):
+    """The vectors of texts, in their order, as many numbers each."""
+
+    vectors: list[list[float]]
+    usage: Usage = Usage()
+    cost: Cost | None = None
+
+    @property
+    def priced(self) -> tuple[float | None, str]:
+        """The cost in dollars, and the price list."""
+        return (None, "") if self.cost is None else (self.cost.usd, self.cost.prices)
+
+
 class Model(Protocol):
     """Models in this process, in the place of a server."""
 
     async def reply(self, name: str, conversation: Conversation, on_delta: OnDelta | None) -> Reply:
         """See ModelClient.reply. `name`: of the model, without its endpoint."""
+
+
+class Embeds(Protocol):
+    """A Model that makes vectors, too."""
+
+    async def embed(self, name: str, texts: Sequence[str]) -> Vectors:
+        """See ModelClient.embed."""

@@ -5,19 +5,19 @@ or before it where models are configured.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from importlib import import_module
 from importlib.util import find_spec
 from threading import Thread
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 from urllib.parse import urlsplit
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from executor.blocks.http.client import GuardedClient
-from executor.blocks.llm.base import Conversation, OnDelta, Reply, Usage
+from executor.blocks.llm.base import Conversation, Embeds, OnDelta, Reply, Usage, Vectors
 from executor.blocks.llm.endpoints import Endpoint, Endpoints
 from executor.errors import BlockError
 from executor.kernel.handler.needs import Waiting
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from executor.blocks.llm.provider import Provider
 
 REPLIES_MAX = 50  # per process at the same time; further ones wait
+DIMENSION_MAX = 4_096  # of the vectors of a model
 WITH_FILES_MAX = 8  # those among them that have files in memory
 _PROVIDER = "executor.blocks.llm.provider"
 
@@ -78,7 +79,7 @@ class ModelClient:
         if endpoint.model is not None:
             reply = await endpoint.model.reply(model, conversation, on_delta)
             return reply if reply.cost is not None else replace(reply, cost=endpoint.cost_of(reply.usage, model))
-        key = self._key(endpoint, conversation)
+        key = self._key(endpoint, conversation.api_key, conversation.credential is not None)
         provider = self._provider or await self._begin()
         with waiting() if self._room.locked() else nullcontext():
             await self._room.acquire()
@@ -94,6 +95,25 @@ class ModelClient:
                 self._files_room.release()
         finally:
             self._room.release()
+
+    async def embed(self, name: str, texts: Sequence[str]) -> Vectors:
+        """Return a vector for each text, from a model of embeddings. Raises BlockError, as `reply` does."""
+        endpoint, model = self.endpoints.find(name)
+        if endpoint.model is None and endpoint.dialect == "openai":
+            key, provider = self._key(endpoint), self._provider or await self._begin()
+            async with self._room:
+                found = await provider.embed(endpoint, model, key, texts)
+        elif hasattr(endpoint.model, "embed"):
+            found = await cast(Embeds, endpoint.model).embed(model, texts)
+        else:
+            message = f"the endpoint {endpoint.name} has no embeddings"
+            hint = "use one with the wire format of OpenAI, such as openai:text-embedding-3-small"
+            raise BlockError(message, code="model_refused", retryable=False, hint=hint)
+        sizes = {len(vector) for vector in found.vectors}
+        if len(found.vectors) != len(texts) or len(sizes) != 1 or not 0 < max(sizes) <= DIMENSION_MAX:
+            message = f"{name}: the reply has not one vector of at most {DIMENSION_MAX} numbers for each text"
+            raise BlockError(message, code="model_failed", retryable=False)
+        return found
 
     async def is_priced(self, name: str) -> bool:
         """Return whether the cost of a model is known before it is asked. Raises BlockError: model_unknown,
@@ -141,10 +161,10 @@ class ModelClient:
             return ""
         return f"Choose a connection or a key in the block, or start the server with WEFT_SECRET_{endpoint.key_name}."
 
-    def _key(self, endpoint: Endpoint, conversation: Conversation) -> str | None:
-        if conversation.credential is not None:
+    def _key(self, endpoint: Endpoint, given: str | None = None, is_signed: bool = False) -> str | None:
+        if is_signed:
             return None
-        key = conversation.api_key or self._env.get(endpoint.key_name) or None
+        key = given or self._env.get(endpoint.key_name) or None
         if key is None and endpoint.key_required:
             raise BlockError(
                 f"there is no API key for {endpoint.name}",

@@ -16,7 +16,7 @@ import httpcore2
 import httpx2
 import orjson
 from anthropic import AsyncAnthropic
-from openai import AsyncOpenAI
+from openai import APIStatusError, AsyncOpenAI
 from pydantic_ai import messages as their
 from pydantic_ai.direct import model_request, model_request_stream
 from pydantic_ai.exceptions import ModelAPIError, ModelHTTPError
@@ -35,7 +35,18 @@ from executor.blocks.http.backend import GuardedBackend
 from executor.blocks.http.exchanges import unbroken
 from executor.blocks.http.handles import written_as
 from executor.blocks.http.httpx2_pools import Connections, OneOrigin
-from executor.blocks.llm.base import Content, Conversation, Message, OnDelta, OutputSpec, Reply, Stop, ToolCall, Usage
+from executor.blocks.llm.base import (
+    Content,
+    Conversation,
+    Message,
+    OnDelta,
+    OutputSpec,
+    Reply,
+    Stop,
+    ToolCall,
+    Usage,
+    Vectors,
+)
 from executor.blocks.llm.endpoints import Endpoint
 from executor.blocks.llm.prices import cost_of
 from executor.blocks.vault.connection import Credential
@@ -89,6 +100,7 @@ class Transport(OneOrigin):
 
 E = TypeVar("E", bound=Exception)
 _CONNECT_S = 5.0
+EMBED_S: Final = 60.0  # for the vectors of one request
 _RETRYABLE: Final = frozenset({408, 409, 425, 429})
 _RETRY_AFTER_MAX_S = 24 * 3600
 _SHOWN = 300
@@ -124,6 +136,30 @@ class Provider:
             if found.code == "model_refused" and files:
                 found.hint = "the model may not take such files: use one that sees images or PDF"
             raise found from error
+
+    async def embed(self, endpoint: Endpoint, name: str, key: str | None, texts: Sequence[str]) -> Vectors:
+        """See ModelClient.embed."""
+        shown = f"{endpoint.name}:{name}"
+        try:
+            async with asyncio.timeout(EMBED_S):
+                pool = await self._connections.pool(endpoint.url.startswith("https://"))
+                transport = _transport(pool, endpoint, key, None)
+                client = httpx2.AsyncClient(transport=transport, trust_env=False, timeout=httpx2.Timeout(EMBED_S))
+                asked = AsyncOpenAI(api_key=_NO_KEY, base_url=endpoint.url, max_retries=0, http_client=client)
+                listed = list(texts)
+                reply = await unbroken(asked.embeddings.create(input=listed, model=name, encoding_format="float"))
+        except TimeoutError as error:
+            raise BlockError(f"{shown}: no complete reply within {EMBED_S:g} s", code="model_timeout") from error
+        except APIStatusError as error:
+            body = error.body if isinstance(error.body, dict) else {"message": error.message}
+            raise _status_error(
+                shown, ModelHTTPError(error.status_code, name, body, headers=dict(error.response.headers))
+            ) from error
+        except Exception as error:
+            raise _block_error(shown, error) from error
+        ordered = [one.embedding for one in sorted(reply.data, key=lambda one: one.index)]
+        usage = Usage(reply.usage.prompt_tokens if reply.usage else 0)
+        return Vectors(ordered, usage, cost_of(usage, endpoint, reply.model or name, name))
 
     async def close(self) -> None:
         """Close all connections."""

@@ -240,11 +240,13 @@ class Upkeep(Topic):
         self._beginning = asyncio.Lock()
 
     def start(self, retention_ms: int | None, *, first_s: float = FIRST_S, every_s: float = EVERY_S) -> None:
-        """Delete from now on runs that ended more than `retention_ms` ago (None for no run) and expired cached
-        results."""
+        """Delete from now on runs that ended more than `retention_ms` ago (None for no run), expired cached results,
+        and what a killed process has left of deleted documents."""
         assert self._task is None, "started twice"
 
         async def step() -> float:
+            if self._parts.services.knowledge is not None:
+                await self._parts.services.knowledge.sweep()
             try:
                 deleted = await self.collect(retention_ms, by_days=True)
             except Conflict:  # another process does it

@@ -26,6 +26,7 @@ from executor.kernel.store.topics import (
     drafts,
     inbox,
     journal,
+    knowledge,
     leases,
     memory,
     outbox,
@@ -46,6 +47,7 @@ from executor.kernel.store.topics.cache import CacheRow
 from executor.kernel.store.topics.connectors import ConnectorRow
 from executor.kernel.store.topics.contents import FileHead, key_of
 from executor.kernel.store.topics.families import FamilyMax
+from executor.kernel.store.topics.knowledge import ChunkVector, CollectionRow, NewDocument, SweptChunk
 from executor.kernel.store.topics.memory import Conversation, MemoryTurn
 from executor.kernel.store.topics.outbox import NotificationRow
 from executor.kernel.store.topics.people import SessionRow, TokenRow, UserRow
@@ -104,6 +106,8 @@ PART = key_of("part", b"part")
 HEAD = msgspec.json.encode(FileHead("a.txt", "text/plain", 4, "", (PART,)))
 FILE = key_of("file", HEAD)
 SECRET = SecretRow("SECRET", 1, b"sealed", "k1", ("api.example.com",), "ada", T0)
+DOCS = CollectionRow("docs", "", "dev:m", 0, 1_000, 0, T0, None)
+BOOK = NewDocument("book", "Book", "", "text/plain", "sha-1", 3, 1, "done", T0, None)
 CONNECTOR = ConnectorRow("tea", b"{}", "h1", "ada", T0)
 DELIVERED = replace(WEBHOOK, last_run_at_ms=T0, last_run_id="delivered")
 
@@ -124,6 +128,13 @@ async def furnish(store: Store) -> None:
     await store.claim_key("k1", T0)
     await store.remember(CHAT, _turn(1, T0))
     await store.put_connector(CONNECTOR)
+    await store.put_collection(DOCS)
+    for n, name in enumerate(("seen", "book", "gone"), 1):  # the numbers of their rows, and of their chunks
+        await store.add_knowledge("docs", replace(BOOK, name=name), ["one"])
+        if name == "seen":
+            await store.put_vectors(n, 1, [_vector(n)])
+            await store.publish_knowledge(n)
+    await store.delete_knowledge("docs", "gone")
     await store.put_session(SessionRow("session", "mark", T0, T0, "ada"), 0, 0)
     await store.put_user(UserRow("ada", "Ada", "admin", T0))
     await store.put_code("code", "ada", LAPSED, T0)
@@ -198,6 +209,17 @@ def _to(function: Callable[..., Any], *args: Any, **fields: Any) -> Change:
 def _noted(function: Callable[..., Any], *args: Any) -> Change:
     write = audit.audited
     return lambda tx: write(tx, _ACT, function, args)
+
+
+def _vector(chunk: int) -> ChunkVector:
+    return ChunkVector(chunk, b"\x01", b"\0\0\x80\x3f", [(7, 1)])
+
+
+def _published(document: int) -> Change:
+    def change(tx: Tx) -> object:
+        return knowledge.put_vectors(tx, document, 1, [_vector(document)]), knowledge.publish_knowledge(tx, document)
+
+    return change
 
 
 def _turn(n: int, at_ms: int) -> MemoryTurn:
@@ -371,6 +393,19 @@ CHANGES: dict[str, Change] = {
     "remember something else": _to(memory.remember, CHAT, _turn(3, NOW)),
     "remember it again": _to(memory.remember, CHAT, _turn(2, NOW)),
     "forget": _to(memory.forget, CHAT),
+    "make a collection": _to(knowledge.put_collection, replace(DOCS, name="other")),
+    "make the collection otherwise": _to(knowledge.put_collection, replace(DOCS, name="other", model="dev:other")),
+    "delete a collection": _to(knowledge.delete_collection, "docs"),
+    "add a document": _to(knowledge.add_knowledge, "docs", replace(BOOK, name="new"), ["one"]),
+    "add a version": _to(knowledge.add_knowledge, "docs", replace(BOOK, sha256="sha-2"), ["two"]),
+    "add another version": _to(knowledge.add_knowledge, "docs", replace(BOOK, sha256="sha-3"), ["three"]),
+    "store vectors": _to(knowledge.put_vectors, 2, 1, [_vector(2)]),
+    "store vectors and publish": _published(2),
+    "publish a document": _to(knowledge.publish_knowledge, 2),
+    "delete a document": _to(knowledge.delete_knowledge, "docs", "book"),
+    "delete one that is seen": _to(knowledge.delete_knowledge, "docs", "seen"),
+    "sweep chunks": _to(knowledge.sweep_chunks, [SweptChunk(1, 3, 3, [7])]),
+    "sweep a document": _to(knowledge.sweep_chunks, [SweptChunk(1, 3, 3, [7]), SweptChunk(1, 3, None)]),
     "keep a run": _to(upkeep.keep_run, "done", b"a", NOW),
     "keep it with another note": _to(upkeep.keep_run, "done", b"b", NOW),
     "keep it no longer": _to(upkeep.drop_kept_run, "done"),

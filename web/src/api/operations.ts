@@ -14,6 +14,8 @@ import type {
   CardPage,
   ChoiceList,
   ChoicesAsked,
+  CollectionList,
+  CollectionView,
   ConnectionAsked,
   ConnectionDeleted,
   ConnectionList,
@@ -27,6 +29,8 @@ import type {
   ConnectorView,
   Continuation,
   CronPreview,
+  DocumentList,
+  DocumentView,
   DraftAddress,
   DraftChange,
   DraftDeleted,
@@ -56,6 +60,7 @@ import type {
   KeepRequest,
   KeptRuns,
   KeptView,
+  KnowledgeDeleted,
   Lane,
   ListenRequest,
   Loom,
@@ -66,6 +71,8 @@ import type {
   MigrateAnswer,
   MigrateRequest,
   Models,
+  NewCollection,
+  NewDocument,
   NodeShown,
   OpenApiImport,
   OpenApiImported,
@@ -97,6 +104,8 @@ import type {
   ScheduleDetail,
   ScheduleList,
   ScheduleSpec,
+  Search,
+  SearchResults,
   SecretDeleted,
   SecretList,
   SecretSpec,
@@ -782,6 +791,62 @@ export interface Operations {
     query: { key?: string; workflow?: string; scope?: string }
     body: undefined
     answer: MemoryTurns
+  }
+  /** List collections. */
+  'GET /api/knowledge': {
+    path: Record<never, never>
+    query: Record<never, never>
+    body: undefined
+    answer: CollectionList
+  }
+  /** Make a collection. */
+  'POST /api/knowledge': {
+    path: Record<never, never>
+    query: Record<never, never>
+    body: NewCollection
+    answer: CollectionView
+  }
+  /** Read a collection. */
+  'GET /api/knowledge/{collection}': {
+    path: { collection: string }
+    query: Record<never, never>
+    body: undefined
+    answer: CollectionView
+  }
+  /** Delete a collection. */
+  'DELETE /api/knowledge/{collection}': {
+    path: { collection: string }
+    query: Record<never, never>
+    body: undefined
+    answer: KnowledgeDeleted
+  }
+  /** List the documents of a collection. */
+  'GET /api/knowledge/{collection}/documents': {
+    path: { collection: string }
+    query: { name?: string; after?: string }
+    body: undefined
+    answer: DocumentList
+  }
+  /** Add a document, or a version of it. */
+  'PUT /api/knowledge/{collection}/documents': {
+    path: { collection: string }
+    query: Record<never, never>
+    body: NewDocument
+    answer: DocumentView
+  }
+  /** Delete a document. */
+  'DELETE /api/knowledge/{collection}/documents': {
+    path: { collection: string }
+    query: { name: string }
+    body: undefined
+    answer: KnowledgeDeleted
+  }
+  /** Search a collection. */
+  'POST /api/knowledge/{collection}/search': {
+    path: { collection: string }
+    query: Record<never, never>
+    body: Search
+    answer: SearchResults
   }
   /** Tokens and costs. */
   'GET /api/usage': {

@@ -284,6 +284,25 @@ export interface Collected {
   dry_run: boolean
 }
 
+/** The collections, by name. */
+export interface CollectionList {
+  collections: CollectionView[]
+}
+
+/** `documents` and `chunks` that searches find. `dimension` of the vectors is 0 until there is one. */
+export interface CollectionView {
+  name: string
+  description: string
+  model: string
+  dimension: number
+  chunk_chars: number
+  overlap_chars: number
+  created_at_ms: number
+  created_by: string | null
+  documents: number
+  chunks: number
+}
+
 /** `service`: the connector of the block that names the connection, and `base_url` the address of its service there.
  * `connection`: settings that are not stored yet, which are tested in place of those that are. */
 export interface ConnectionAsked {
@@ -447,6 +466,30 @@ export interface Divergence {
   a: EventHead | null
   b: EventHead | null
   fields: string[]
+}
+
+/** Versions by the names of their documents, at most 100. `next`: the value of `after` for the page that follows. */
+export interface DocumentList {
+  documents: DocumentView[]
+  next: string | null
+}
+
+/** A version of a document: `visible` to searches, `pending` while `run` embeds its chunks, or `failed` with that
+ * run; until a later version is visible, searches find the one before. `embedded`: chunks that have their vectors. */
+export interface DocumentView {
+  name: string
+  version: number
+  title: string
+  source: string
+  media_type: string
+  sha256: string
+  chars: number
+  chunks: number
+  embedded: number
+  state: 'failed' | 'pending' | 'visible'
+  run: string
+  added_at_ms: number
+  added_by: string | null
 }
 
 /** `url` starts runs of the draft until `until_ms`. `secret`: the sender signs with it, or sends it; None if none is
@@ -824,6 +867,11 @@ export interface KeptView {
   kept_at_ms: number
 }
 
+export interface KnowledgeDeleted {
+  name: string
+  deleted: boolean
+}
+
 /** The defaults of a connection of kind `oauth2_code`. `scopes`: a first choice, as the provider separates them;
  * `hosts`: those of its API; `docs`: its page about registering a client; `check_url` reports who is signed in, at the
  * JSON pointer `who`. */
@@ -1008,6 +1056,28 @@ export interface MigrateRequest {
  * are not known are not listed; they can be named all the same. */
 export interface Models {
   endpoints: Offer[]
+}
+
+/** `model`: of embeddings, <endpoint>:<model>, such as openai:text-embedding-3-small. It stays, as the sizes do:
+ * characters of a chunk, and those that it has in common with the one before. */
+export interface NewCollection {
+  name: string
+  model: string
+  description?: string
+  chunk_chars?: number
+  overlap_chars?: number
+}
+
+/** `name` identifies the document in its collection: one that is there gets a new version. Either `text`, or `data`:
+ * the bytes of a file in base64. `media_type`: by default that of the suffix of the name. `title` and `source` are
+ * shown with results. */
+export interface NewDocument {
+  name: string
+  text?: string | null
+  data?: string | null
+  media_type?: string
+  title?: string
+  source?: string
 }
 
 /** `output` has at most VALUES_MAX differences; `more`: there are others. */
@@ -1197,6 +1267,20 @@ export interface OpenWait {
 export interface ParentView {
   run: string
   key: string
+}
+
+/** A chunk that was found. `score`: from 0 to 1, by its places in both rankings; `similarity`: the cosine of its
+ * vector and that of the query, None for a search of words alone. `source`: where the document is from. `position`: of
+ * the chunk in the document, from 0. */
+export interface Passage {
+  text: string
+  score: number
+  similarity: number | null
+  document: string
+  version: number
+  title: string
+  source: string
+  position: number
 }
 
 /** A model, and its price in US dollars for a million tokens of input and of output. */
@@ -1736,6 +1820,18 @@ export interface Scorer {
   at?: string
   expected?: Json
   judge?: Judge | null
+}
+
+/** `mode`: by meaning and words, or by one of the two; a search by words asks no model. */
+export interface Search {
+  query: string
+  limit?: number
+  mode?: 'hybrid' | 'text' | 'vector'
+}
+
+/** The best first. */
+export interface SearchResults {
+  results: Passage[]
 }
 
 export interface SecretDeleted {

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from compiler.catalog import Finding, Params
 from compiler.diagnostics import suggest
 from compiler.references import find
+from executor.blocks.types import knowledge
 from executor.blocks.types.agent.handoffs import HandoffParams, check_handoffs
 from executor.blocks.types.agent.memory import MemoryParams
 from executor.blocks.types.agent.tools import BLOCKS, PLACE, ToolParams, takes_arguments
@@ -106,6 +107,11 @@ def _of_block(tool: Params, at: str) -> Iterator[Finding]:
     params = tool.get("params") or {}
     if not isinstance(params, dict):
         return
+    if tool["block"] == knowledge.block.spec.type:
+        params = knowledge.of_tool(params)
+        if params.get("operation") in ("add", "embed"):
+            hint = "Add documents by a block."
+            yield Finding("param_invalid", f"{at}/operation", "A tool can search or delete.", hint)
     for name, value in params.items():
         if not takes_arguments(tool["block"], name) and PLACE.search(str(value)):
             hint = "Write :name there, and give the parameter of that name {{name}}." if name == "query" else ""

@@ -15,7 +15,7 @@ from compiler.tracing.steps import Step
 from executor.blocks.connectors.document import RESERVED
 from executor.blocks.llm.base import ToolSpec
 from executor.blocks.mcp.base import ServerTool, ToolServer
-from executor.blocks.types import email, function, http, sql
+from executor.blocks.types import email, function, http, knowledge, sql
 from executor.blocks.types.connected import CONNECTION
 from executor.blocks.types.params import FILLED, SENT_HEADERS, TypedParams, changed, form_schema, invalid, param
 from executor.blocks.types.python import Python
@@ -26,7 +26,7 @@ from executor.kernel.handler.base import Block, Registry
 
 # Beside these, a tool may be an operation of a connector.
 BLOCKS: Final[dict[str, Block]] = {
-    block.spec.type: block for block in (http.block, email.block, sql.block, function.block)
+    block.spec.type: block for block in (http.block, email.block, sql.block, function.block, knowledge.block)
 }
 NAME: Final = "^[A-Za-z_][A-Za-z0-9_-]{0,63}$"
 PLACE: Final = re.compile(r"\{\{\s*([A-Za-z_][A-Za-z0-9_-]*)\s*\}\}")
@@ -77,7 +77,7 @@ class ToolParams(TypedParams):
     )
     block: str | None = param(
         "Block",
-        "A block type instead of a workflow: http, email, sql, function, or connector.<service>.",
+        "A block type instead of a workflow: http, email, sql, function, knowledge, or connector.<service>.",
         weft="literal",
         pattern=f"^({'|'.join(BLOCKS)}|{re.escape(CONNECTOR)}.+)$",
         maxLength=100,
@@ -205,6 +205,8 @@ def takes_arguments(type: str, name: str) -> bool:
     """Return whether the model may fill in a part of this param."""
     if type.startswith(CONNECTOR):
         return name not in RESERVED
+    if type == "knowledge":
+        return name in knowledge.ARGUMENTS
     return type in ("http", "email") or (type == "sql" and name == "parameters")
 
 
@@ -250,6 +252,9 @@ def _tool(item: Any, registry: Registry | None, python: Python | None) -> Tool:
         if python is None or (signature := python.signature_of(given.function)) is None:
             raise invalid(f"the tool {name}: there is no Python function {given.function!r} here")
         block, description, schema = python, description or signature.summary, schema or signature.params
+    if given.block == "knowledge":
+        given.params = knowledge.of_tool(given.params or {})
+        schema = schema or knowledge.QUESTION
     schema = schema or _ANYTHING
     taken = [field for field in ANSWERED if field in (schema.get("properties") or {})]
     if taken:

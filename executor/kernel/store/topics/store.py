@@ -18,6 +18,7 @@ from executor.kernel.store.topics import (
     families,
     inbox,
     journal,
+    knowledge,
     leases,
     limits,
     load,
@@ -236,6 +237,24 @@ class Store(Backed, ABC):
     list_memories = read(memory.list_memories)
     forget = audited(memory.forget)
     delete_old_memory = write(memory.delete_old_memory)
+    put_collection = audited(knowledge.put_collection)
+    delete_collection = audited(knowledge.delete_collection)
+    add_knowledge = audited(knowledge.add_knowledge)
+    delete_knowledge = audited(knowledge.delete_knowledge)
+    put_vectors = write(knowledge.put_vectors)
+    publish_knowledge = write(knowledge.publish_knowledge)
+    sweep_chunks = write(knowledge.sweep_chunks)
+    gone_chunks = read(knowledge.gone_chunks)
+    get_collection = read(knowledge.get_collection)
+    list_collections = read(knowledge.list_collections)
+    list_knowledge = read(knowledge.list_knowledge)
+    get_knowledge = read(knowledge.get_knowledge)
+    model_of_knowledge = read(knowledge.model_of_knowledge)
+    chunks_without_vector = read(knowledge.chunks_without_vector)
+    knowledge_signs = read(knowledge.knowledge_signs)
+    knowledge_vectors = read(knowledge.knowledge_vectors)
+    chunks_with_word = read(knowledge.chunks_with_word)
+    found_chunks = read(knowledge.found_chunks)
     put_session = audited(people.put_session)
     get_session = read(people.get_session)
     see_session = write(people.see_session)

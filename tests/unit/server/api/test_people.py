@@ -302,6 +302,12 @@ async def test_each_route_that_changes_something_has_one_row(
     await engine.store.remember(Conversation("hello", "", "ada"), turn)
     await does("DELETE /api/memory", "/api/memory?workflow=hello&key=ada")
     assert (await rows())[-1].detail == "hello: ada"
+    await does("POST /api/knowledge", json={"name": "docs", "model": "openai:text-embedding-3-small"})
+    documents = "/api/knowledge/docs/documents"
+    await does("PUT /api/knowledge/{collection}/documents", documents, json={"name": "a", "text": "tea"})
+    await does("DELETE /api/knowledge/{collection}/documents", f"{documents}?name=a")
+    assert (await rows())[-1].detail == "docs: a"
+    await does("DELETE /api/knowledge/{collection}", "/api/knowledge/docs")
     await does(
         "POST /api/files", "/api/files?name=a.txt", content=b"a", headers={"content-type": "application/octet-stream"}
     )

@@ -37,7 +37,7 @@ LEFT_OUT = {
 STREAMED = {("POST", UPLOAD): "upload", ("GET", "/api/files/{id}"): "download"}
 # Of routes that start runs: `run` waits by reading the run, which may be asked twice, and `follow` reads its events.
 NOT_ASKED = {"wait", "preview"}
-VALUES = {str: "text", int: 1, float: 1.0, bool: True}
+VALUES = {str: "text", bytes: b"bytes", int: 1, float: 1.0, bool: True}
 METHODS = inspect.getmembers(Api, inspect.isfunction)
 ROUTES = {(spec.method, spec.path): spec for spec in TABLE if spec.documented}
 
