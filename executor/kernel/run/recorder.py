@@ -47,6 +47,7 @@ from executor.kernel.run.meters import now_s, usage_row
 from executor.kernel.run.parts import Parts
 from executor.kernel.run.results import Payload, Result, StepNote, Stored, Stream
 from executor.kernel.run.step_work import shown_of
+from executor.kernel.store.formats import needed
 from executor.kernel.store.run_rows import Append, NewRun, Record
 from executor.kernel.store.statements import RunStatus
 from executor.kernel.store.topics.alerts import AlertRow
@@ -110,6 +111,7 @@ class Recorder:
         # For the next append.
         self._records: list[Record] = []
         self._output_bytes = 0
+        self._needed = 0  # format, of what it has written
         self._step_began: dict[tuple[NodeKey, int], tuple[str, float]] = {}
         self._more: _More | None = None
         self._held = self._popped_held = _NOTHING_HELD
@@ -258,7 +260,10 @@ class Recorder:
             return None
         assert self._seq == self._state.seq, "every event has its record"
         row = self._run.row
-        append = Append(row.id, row.epoch, self._expected_seq, tuple(records), self._clock.now_ms())
+        append = Append(
+            row.id, row.epoch, self._expected_seq, tuple(records), self._clock.now_ms(), needed=self._needed
+        )
+        self._needed = max(self._needed, needed(records))  # the next append is made when this one is on disk
         if consumed_inbox or self._root is not None:
             bytes = self._output_bytes if self._root is not None else 0
             append = replace(append, consumed_inbox=consumed_inbox, root=self._root, output_bytes=bytes)

@@ -133,7 +133,7 @@ def checksum_of_batch(run: str, first: int, outputs: int, head: str, payload: by
 def has_only_events(change: Append) -> bool:
     """So have most, and there are many of them."""
     ends = change.status or change.finished or change.output is not None or change.error is not None
-    return not ends and writes_only_itself(change) and not needed(change.records)
+    return not ends and writes_only_itself(change) and needed(change.records) <= change.needed
 
 
 def writes_only_itself(change: Append) -> bool:

@@ -169,7 +169,7 @@ class Append(Struct, frozen=True, gc=False):
     limits, which attempts leave that end here: node key and number of each; with them, if only with an empty list, go
     those of older epochs, and all when the run ends. `usage`: of steps that end here. `alerts`: for operators. `next`:
     the run that continues this one, which ends; it gets its priority. `reopens_family`: its children run though the
-    family is over, because a cleanup makes them."""
+    family is over, because a cleanup makes them. `needed`: the format that the run is known to need (`formats.py`)."""
 
     run_id: str
     epoch: int
@@ -200,6 +200,7 @@ class Append(Struct, frozen=True, gc=False):
     alerts: tuple[AlertRow, ...] = ()
     next: NewRun | None = None
     reopens_family: bool = False
+    needed: int = 0
 
 
 class Appended(Struct, frozen=True, gc=False):

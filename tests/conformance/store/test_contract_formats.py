@@ -54,6 +54,16 @@ async def test_a_run_that_has_come_to_one_stays_with_its_owner_and_is_taken_by_n
     assert await store.claim("w2", LATER + 5_000, 1_000, run_id=run.id) == []
 
 
+async def test_what_a_run_is_known_to_need_is_needed_after_further_appends(store: Store) -> None:
+    run = await owned_run(store)
+    first = change(run, record(), record("node.new"))
+    seq = (await store.append(first)).seq
+    more = msgspec.structs.replace(first, expected_seq=seq, records=(record("node.new"),), needed=FORMAT + 1)
+    assert (await store.append(more)).seq == seq + 1
+    await store.renew("w1", [], LATER, 1_000)
+    assert await store.claim("w2", LATER, 1_000, run_id=run.id) == []
+
+
 async def test_it_is_not_looked_for_again_and_again(store: Store) -> None:
     run = await owned_run(store)
     await store.append(change(run, record("node.new")))

@@ -160,7 +160,7 @@ def _add_rows(tx: Tx, number: int, change: Append) -> None:
     run = change.run_id
     if change.places is not None:
         leave_places(tx, number, change.epoch + (change.status in TERMINAL), change.places)
-    if needs := needed(change.records):
+    if (needs := needed(change.records)) > change.needed:
         tx.run(NEED, {"n": number, "needs": needs})
     if change.waits:
         add_waits(tx, change.waits)

@@ -8,7 +8,8 @@ from executor.kernel.core import events as e
 from executor.kernel.core import facts as f
 from executor.kernel.core import messages as m
 from executor.kernel.handler.base import Suspend
-from executor.kernel.run.results import Payload
+from executor.kernel.run.results import Payload, StepNote
+from executor.kernel.store.batches import has_only_events
 from executor.kernel.store.run_rows import NewRun
 from executor.kernel.values.payload import INLINE_MAX_BYTES
 from tests.support.snapshots import encode
@@ -34,6 +35,19 @@ async def test_a_completion_and_the_starts_that_follow_are_one_append() -> None:
     assert append.expected_seq == 4
     assert one.recorder.appended_seq == 6
     assert one.recorder.pop_append(()) is None
+
+
+async def test_an_append_names_the_format_that_those_before_it_need() -> None:
+    one = await OneRun.of("start a", "a b")
+    one.begin()
+    await one.append()
+    for n in (1, 2):
+        one.recorder.step(one.key("a"), 1, StepNote(e.StepStarted(one.key("a"), 1, n, "step", "s", "", "none")))
+    first = await one.append()
+    one.recorder.step(one.key("a"), 1, StepNote(e.StepFinished(one.key("a"), 1, 1), b"1"))
+    second = await one.append()
+    assert (first.needed, has_only_events(first)) == (0, False), "its run has to be marked"
+    assert (second.needed, has_only_events(second)) == (1, True)
 
 
 async def test_consumed_messages_are_deleted_even_when_nothing_follows_from_them() -> None:
