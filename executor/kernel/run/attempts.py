@@ -8,11 +8,9 @@ plan.
 from __future__ import annotations
 
 import asyncio
-import sys
-from collections.abc import Callable, Coroutine, Sequence
-from contextvars import Context
+from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any
 
 from msgspec.structs import replace
 
@@ -21,6 +19,7 @@ from executor.kernel.core import events as e
 from executor.kernel.core import facts as f
 from executor.kernel.core.decide_attempts import CANCELLED
 from executor.kernel.core.events import ErrorInfo
+from executor.kernel.process.eager import begin
 from executor.kernel.process.observe import begin as begin_doing
 from executor.kernel.run.attempt import Attempt
 from executor.kernel.run.launch import Launcher
@@ -28,8 +27,6 @@ from executor.kernel.run.meters import now_s, outcome_of
 from executor.kernel.run.parts import Parts
 from executor.kernel.run.results import Arrivals, Payload, Result
 from executor.kernel.run.wait_ends import WaitEnd
-
-T = TypeVar("T")
 
 # A cancelled handler gets this long to clean up; then it is abandoned and its outcome ignored.
 CANCEL_GRACE_S = 5.0
@@ -129,36 +126,3 @@ class Attempts:
             del self._by_key[attempt.key]
         if attempt.cancelled:
             attempt.end_grace()
-
-
-def begin(work: Coroutine[Any, Any, T], name: str) -> asyncio.Task[T]:
-    """A task that begins at once, in the callback that makes it, and not a pass of the event loop later.
-
-    What the coroutine sees is the same: it runs in a task of its own from its first step, so timeouts, cancellation and
-    `current_task` work as everywhere. One that never waits has ended when `begin` returns.
-    """
-    loop = asyncio.get_running_loop()
-    if sys.version_info >= (3, 12):
-        return asyncio.Task(work, loop=loop, name=name, eager_start=True)
-    first: list[tuple[Callable[[], Any], Context]] = []
-
-    def take(step: Callable[[], Any], *, context: Context) -> None:
-        first.append((step, context))
-
-    # Before 3.12 a task cannot begin at once: it asks the loop to call its first step. That is caught here, for this
-    # task alone: nothing in between could ask as well.
-    loop.call_soon = take  # type: ignore[method-assign, assignment]  # put back at once
-    try:
-        task = asyncio.Task(work, loop=loop, name=name)
-    finally:
-        del loop.call_soon
-    [(step, context)] = first
-    maker = asyncio.current_task(loop)
-    if maker is not None:
-        asyncio.tasks._leave_task(loop, maker)
-    try:
-        context.run(step)
-    finally:
-        if maker is not None:
-            asyncio.tasks._enter_task(loop, maker)
-    return task

@@ -19,7 +19,6 @@ import asyncio
 import heapq
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
-from contextvars import copy_context
 from functools import partial
 from itertools import count
 from typing import Any, Final, NoReturn
@@ -36,13 +35,14 @@ from executor.kernel.run.attention import step_question
 from executor.kernel.run.call_site import site_of
 from executor.kernel.run.lane import Lane
 from executor.kernel.run.lane_due import LaneDue
+from executor.kernel.run.lane_steps import LaneSteps
 from executor.kernel.run.lane_waits import LaneWaits
 from executor.kernel.run.made import Boxes, Entry, Made, raised
 from executor.kernel.run.mismatch import Arrival, Expected, Mismatch, changed
 from executor.kernel.run.opened import Opened
 from executor.kernel.run.published import Published
 from executor.kernel.run.results import AtEach
-from executor.kernel.run.step_work import CANCELLED, NO_KEY, Call, Ended, StepJournal, StepWork
+from executor.kernel.run.step_work import NO_KEY, Call, Ended, StepJournal, StepWork
 from executor.kernel.run.steps import ANY_INPUT, Left
 from executor.kernel.run.wait_ends import WaitEnd
 
@@ -69,7 +69,6 @@ class Driver:
         self._clock = clock
         self._timers = timers
         self._loop = journal.loop
-        self._context = copy_context()
         self._lane = Lane(self._timer, lambda: self.now_ms, entry.seed)  # type: ignore[abstract]  # it gets those that it refuses by setattr
         self._file = ""  # of the code
         self._main: asyncio.Task[Any] | None = None
@@ -83,13 +82,14 @@ class Driver:
         self._received_seq = max((step.finished_seq for step in entry.known.values()), default=0)
         self._waits = LaneWaits(entry, self._made, work, self._arrived)
         self._due = LaneDue(self._made, clock)
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._steps = LaneSteps(journal, work, self._due, self._step_over)
         self._wake = asyncio.Event()
+        self._own: asyncio.Task[Any] | None = None  # which runs it
+        self._rests = False  # it waits in `_next`
+        self._due_ms: int | None = None  # and until when
         self._boxes = Boxes()
         self._continues: ContinueAsNew | None = None
         self._shields = 0  # that the code is in
-        self._over = self._ending = False
-        self._failed: BaseException | None = None
 
     # --- calls of the code, in the lane ---
 
@@ -157,7 +157,7 @@ class Driver:
         return True
 
     def _call(self, kind: StepKind, name: str, input: Any, effect: StepEffect) -> Call:
-        if self._over or self.refused is not None or self._continues is not None:
+        if self._steps.is_over or self.refused is not None or self._continues is not None:
             raise Leaving
         if self._n >= STEPS_MAX:
             hint = "split the work into runs that the function calls, each a durable function"
@@ -190,21 +190,14 @@ class Driver:
 
     def _dropped(self, made: Made, future: asyncio.Future[Any]) -> None:
         if future.cancelled():
-            self._stop(made)
-
-    def _stop(self, made: Made) -> None:
-        """Stop the work of a step that is not needed, unless it changes something outside. Its end is recorded."""
-        if made.pause_ms is not None:
-            made.pause_ms = None
-            self._start(made, self._give_up(made))
-        elif made.task is not None and made.stoppable and made.call.effect != "write":
-            made.task.cancel()
+            self._steps.stop(made)
 
     # --- the turns ---
 
     async def run(self, main: Callable[[], Coroutine[Any, Any, Any]]) -> Any:
         """Return the result of the code, or raise its error. Raises Leaving, ContinueAsNew, and BlockError:
         `steps_changed`, `limit_steps`, `not_deterministic`, `durable_stuck`."""
+        self._own = asyncio.current_task()
         try:
             coroutine = main()
             self._file = coroutine.cr_code.co_filename  # type: ignore[attr-defined]  # that of an `async def` has it
@@ -253,7 +246,7 @@ class Driver:
             if any(changes):
                 self._journal.open(*changes)
                 self._waits.changed(changes)
-        if self._arrivals or self._failed is not None or opening & self._waits.open:
+        if self._arrivals or self._steps.failed is not None or opening & self._waits.open:
             return
         await (self._next() if self._is_busy() else self._leave())
 
@@ -262,7 +255,7 @@ class Driver:
 
     def _is_busy(self) -> bool:
         """Returns True if something ends or begins soon."""
-        return bool(self._tasks) or self._due.is_short()
+        return bool(self._steps) or self._due.is_short()
 
     def _result(self, main: asyncio.Task[Any]) -> Any:
         return main.result()
@@ -296,8 +289,8 @@ class Driver:
             raise self.refused
         if (broken := self._lane.refused) is not None:
             raise BlockError(str(broken), code="not_deterministic", retryable=False) from broken
-        if self._failed is not None:
-            raise self._failed
+        if self._steps.failed is not None:
+            raise self._steps.failed
 
     def _deliver_ready(self) -> bool:
         """Deliver what comes next, if it was read from the journal. Returns False if that is not so."""
@@ -349,7 +342,7 @@ class Driver:
                 self._due.add(known.due_ms, n)
             if made.future.done():
                 if made.pause_ms is not None:
-                    self._stop(made)
+                    self._steps.stop(made)
                 elif n not in self._waits.open:
                     self._made.pop(n)
             elif made.pause_ms is not None:
@@ -361,7 +354,7 @@ class Driver:
             elif made.event is not None:
                 self._end_now(made.call, made.event)
             elif made.work is not None:
-                self._start(made, self._do(made, made.work))
+                self._steps.start(made)
             elif made.suspend is not None:
                 self._waits.ask(n)
             elif made.due_ms is not None and n not in self._waits.open:
@@ -370,56 +363,35 @@ class Driver:
     def _is_before_its_wait(self, made: Made) -> bool:
         return made.needs in self._made and made.needs not in self._waits.open and made.needs not in self._entry.known
 
-    def _start(self, made: Made, doing: Coroutine[Any, Any, None]) -> None:
-        made.task = self._loop.create_task(doing, context=self._context.copy())
-        self._tasks.add(made.task)
-        made.task.add_done_callback(self._step_over)
+    def _step_over(self, made: Made, ended: Ended | None) -> None:
+        if ended is not None:
+            self._arrived(made.call.n, ended)
+        if ended is None or not self._has_gone_on(made.call.n):
+            self._wake.set()
 
-    async def _do(self, made: Made, work: Work) -> None:
-        call = made.call
-        made.stoppable = True
+    def _has_gone_on(self, n: int) -> bool:
+        """Deliver the end of step `n` in the callback in which it came, and begin what follows. Returns False if there
+        is more to do, for `run`: this saves four passes of the event loop for each step of a chain."""
+        assert self._own is not None
+        if not self._rests or self._own.cancelling() or self._may_be_cancelled or self._steps.failed is not None:
+            return False
+        if self._arrivals[0][1] != n:
+            return False
         try:
-            try:
-                try:
-                    await self._work.begin(call)
-                    if self._over:
-                        raise asyncio.CancelledError
-                    result = await work.run(call.n)
-                finally:
-                    made.stoppable = False  # its end is not interrupted
-            except asyncio.CancelledError:
-                if self._over:
-                    self._work.cancel(call)
-                    raise
-                await self._give_up(made)
-                return
-            except (Exception, SystemExit) as error:
-                due_ms = work.again_ms(call.n, made.times + 1, error)
-                if due_ms is not None and not (made.future.done() or self._ending):
-                    self._pause(made, due_ms, error)
-                    return
-                ended = await self._work.fail(call, error)
-            else:
-                ended = await self._work.finish(call, result)
-            self._arrived(call.n, ended)
-        except asyncio.CancelledError:
-            raise
-        except BaseException as error:  # of the journal: the attempt is over
-            self._failed = self._failed or error
-
-    async def _give_up(self, made: Made) -> None:
-        ended = await self._work.fail(made.call, BlockError(CANCELLED.message, code=CANCELLED.code))
-        self._arrived(made.call.n, ended)
-
-    def _pause(self, made: Made, due_ms: int, error: BaseException) -> None:
-        made.times += 1
-        made.pause_ms = due_ms
-        self._work.retry(made.call, made.times, due_ms, error)
-        self._due.add(due_ms, made.call.n)
-
-    def _step_over(self, task: asyncio.Task[None]) -> None:
-        self._tasks.discard(task)
-        self._wake.set()
+            self._expected.deliver(heapq.heappop(self._arrivals), self._n)
+            ended = self._ended.pop(n)
+            assert isinstance(ended, Ended), "it is a step"
+            self._take(self._made.pop(n), ended)
+            self._idle()
+            if self._has_ended() or self._arrivals or self._published.is_due:
+                return False
+            self._begin()
+        except BaseException as error:
+            self._steps.failed = self._steps.failed or error
+            return False
+        self._journal.flush()
+        more = self._new or self._arrivals or not self._waits.are_settled
+        return bool(self._steps) and not more and self._due.first()[0] == self._due_ms
 
     def _arrived(self, n: int, ended: Ended | WaitEnd) -> None:
         """Its event is handed over: of those that are not in the journal yet, the order is that of these calls."""
@@ -439,15 +411,16 @@ class Driver:
             if made.work is None:
                 self._end_now(made.call)
             else:
-                made.pause_ms = None
-                self._start(made, self._do(made, made.work))
+                self._steps.start(made)
             return
         number = None if due_ms is None else self._timers.set(due_ms, self._wake.set)
-        rests = not self._tasks
+        rests = not self._steps
         self._timers.resting += rests
+        self._due_ms, self._rests = due_ms, True
         try:
             await self._woken()
         finally:
+            self._rests = False
             self._timers.resting -= rests
             if number is not None:
                 self._timers.cancel(number)
@@ -468,12 +441,11 @@ class Driver:
 
     async def _finish_steps(self) -> None:
         """Let the steps end that are under way; the code does not wait for them."""
-        self._ending = True
+        self._steps.is_ending = True
         for made in list(self._made.values()):
-            self._stop(made)
-        while self._tasks:
-            self._journal.flush()
-            await asyncio.wait(self._tasks, return_when=asyncio.FIRST_COMPLETED)
+            self._steps.stop(made)
+        while self._steps:
+            await self._woken()
 
     async def _leave(self) -> None:
         """Raises Leaving, unless the request of a wait cannot be made: then that has arrived."""
@@ -489,15 +461,11 @@ class Driver:
         raise Leaving
 
     async def _end(self) -> None:
-        self._over = True
+        self._steps.is_over = True
         if self._entry.drains():
             with suppress(asyncio.CancelledError):  # a second time: the process stops
                 await self._finish_steps()
-        for task in list(self._tasks):
-            task.cancel()
-        if self._tasks:
-            with suppress(asyncio.CancelledError):
-                await asyncio.wait(self._tasks)
+        await self._steps.end()
         self._lane.end()
 
 

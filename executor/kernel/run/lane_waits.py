@@ -30,6 +30,11 @@ class LaneWaits:
         self._work = work
         self._arrived = arrived
 
+    @property
+    def are_settled(self) -> bool:
+        """Returns True if none is to open or to close."""
+        return not self._asked and all(n in self._made and not self._made[n].future.done() for n in self.open)
+
     def ask(self, n: int) -> None:
         if n not in self.open:
             self._asked.append(n)

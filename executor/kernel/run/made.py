@@ -38,7 +38,8 @@ class Entry(Struct, frozen=True):
 class Made:
     """A call that the code has made in this entry. One of `work`, `suspend`, `due_ms` and `event` is set. `times`: how
     often the work has failed; `pause_ms`: when it begins again. `box`: see `DurableCalls.wait`. `event`: an event that
-    is all that the call does, and its output. `needs`: the wait that has to be open before."""
+    is all that the call does, and its output. `needs`: the wait that has to be
+    open before. `is_dropped`: its work is not needed any more."""
 
     __slots__ = (
         "box",
@@ -46,6 +47,7 @@ class Made:
         "due_ms",
         "event",
         "future",
+        "is_dropped",
         "needs",
         "pause_ms",
         "stoppable",
@@ -73,7 +75,7 @@ class Made:
         self.suspend = suspend
         self.due_ms = due_ms
         self.task: asyncio.Task[None] | None = None
-        self.stoppable = False
+        self.stoppable = self.is_dropped = False
         self.times = 0
         self.pause_ms: int | None = None
         self.needs = 0

@@ -27,6 +27,10 @@ class Published:
         self._is_read = False
         self._state: bytes | None = None
 
+    @property
+    def is_due(self) -> bool:
+        return self._state is not None
+
     def put(self, state: Any) -> None:
         """Raises BlockError: it is no JSON value, or too large."""
         self._state = self._border.clean(state, dump(state))

@@ -42,13 +42,14 @@ class Stored(NamedTuple):
     at_ms: int
 
 
+Settled = Callable[[Stored | BlockError], None]
 StepEvent = StepStarted | StepRetrying | StepFinished | StatePublished | UpdateAnswered
 
 
 class StepNote:
-    """An event of a step, or of a durable function, for the run's loop to record, which sets its `place`. `done` is set
-    when it is on disk, or is None if nothing waits for that. The key of `event` is filled in when it is recorded: the
-    run may have moved to another plan by then. `cached`: its output, to be stored for later runs."""
+    """An event of a step, or of a durable function, for the run's loop to record, which sets its `place`. `done` is
+    called when it is on disk, or is refused. The key of `event` is filled in when it is recorded: the run may have
+    moved to another plan by then. `cached`: its output, to be stored for later runs."""
 
     __slots__ = ("cached", "done", "event", "output", "place")
 
@@ -56,7 +57,7 @@ class StepNote:
         self,
         event: StepEvent,
         output: bytes | None = None,
-        done: asyncio.Future[Stored] | None = None,
+        done: Settled | None = None,
         cached: CacheRow | None = None,
     ) -> None:
         self.event = event
@@ -66,15 +67,15 @@ class StepNote:
         self.place = Stored(0, 0)
 
     def stored(self) -> None:
-        if self.done is not None and not self.done.done():
-            self.done.set_result(self.place)
+        if self.done is not None:
+            self.done(self.place)
 
     def refuse(self) -> None:
         """Refuse the event: the attempt was over, so it is not recorded."""
-        if self.done is not None and not self.done.done():
+        if self.done is not None:
             step = getattr(self.event, "n", "")
             message = f"attempt {self.event.attempt} has ended: its step {step} was not recorded"
-            self.done.set_exception(BlockError(message, code="attempt_over", retryable=False))
+            self.done(BlockError(message, code="attempt_over", retryable=False))
 
 
 Stream = Literal["log", "text"]

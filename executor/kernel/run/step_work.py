@@ -7,6 +7,7 @@ import asyncio
 import hashlib
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -33,7 +34,7 @@ from executor.kernel.journal.reader import Records, output_of
 from executor.kernel.process.tracebacks import traceback_of
 from executor.kernel.run.border import Border
 from executor.kernel.run.call_site import CallSite
-from executor.kernel.run.results import StepEvent, StepNote, Stored, Stream
+from executor.kernel.run.results import Settled, StepEvent, StepNote, Stored, Stream
 from executor.kernel.store.patience import with_retries
 from executor.kernel.store.topics.cache import CacheRow
 from executor.kernel.store.topics.store import Store
@@ -71,7 +72,7 @@ class StepJournal(Struct, frozen=True):
     ) -> Stored:
         """Record the event and wait until it is on disk. Raises BlockError if the attempt is over."""
         done: asyncio.Future[Stored] = self.loop.create_future()
-        self.keep(StepNote(event, output, done, cached), "log")
+        self.keep(StepNote(event, output, partial(_settle, done), cached), "log")
         return await done
 
     def note(
@@ -94,6 +95,15 @@ class StepJournal(Struct, frozen=True):
 
         what = f"a step of run {self.run_id}"
         return await with_retries(ask, what=what, failed="the database could not be read", log=log)
+
+
+def _settle(done: asyncio.Future[Stored], stored: Stored | BlockError) -> None:
+    if done.done():
+        return
+    if isinstance(stored, BlockError):
+        done.set_exception(stored)
+    else:
+        done.set_result(stored)
 
 
 class Call(Struct, frozen=True):
@@ -154,6 +164,10 @@ class StepWork:
 
     async def begin(self, call: Call) -> None:
         await self._journal.record(call.started(self._attempt))
+
+    def begin_then(self, call: Call, then: Settled) -> None:
+        """Record its start, and call `then` when that is on disk, or is refused."""
+        self._journal.keep(StepNote(call.started(self._attempt), done=then), "log")
 
     async def finish(self, call: Call, result: Any) -> Ended:
         stepped = result if isinstance(result, Stepped) else Stepped(result)

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from executor.kernel.run.attempts import begin
+from executor.kernel.process.eager import begin
 
 
 async def test_what_waits_for_nothing_has_ended_at_once() -> None:
