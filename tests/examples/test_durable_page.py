@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from executor.kernel.run.durable import STEPS_MAX
+from executor.kernel.run.lane_bounds import STEPS_MAX
 from executor.kernel.run.lane_waits import WAITS_MAX
 
 ROOT = Path(__file__).parents[2]

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 from heapq import heapify, heappop, heappush
+from sys import intern
 from types import GenericAlias
 from typing import Any, Final, get_args, get_origin, get_type_hints
 
@@ -105,7 +106,7 @@ def _compact(heap: list[Due], is_open: Callable[[Due], bool]) -> None:
 NEVER: Final = 1 << 62  # as the number of an event that an attempt cannot receive
 
 
-class Step(Struct, array_like=True):
+class Step(Struct, array_like=True, gc=False):
     """`lost`: nothing is known of its end, and it must not be done again unasked. Seq: number of the event; 0: not
     yet. `times`: how often it has failed; with `due_ms` it is not under way, and begins again then."""
 
@@ -156,8 +157,11 @@ class Tries(Struct, array_like=True):
 
     def started(self, event: StepStarted, seq: int) -> None:
         times = before.times if (before := self.by_n.get(event.n)) is not None else 0
+        name = intern(
+            event.name
+        )  # most steps of a node have one of few: read from the disk, each would be another text
         self.by_n[event.n] = Step(
-            event.kind, event.name, event.input_hash, event.effect, seq, on_lost=event.on_lost, times=times
+            event.kind, name, event.input_hash, event.effect, seq, on_lost=event.on_lost, times=times
         )
 
     def retrying(self, event: StepRetrying) -> None:

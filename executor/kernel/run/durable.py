@@ -34,6 +34,7 @@ from executor.kernel.process.timers import Timers
 from executor.kernel.run.attention import step_question
 from executor.kernel.run.call_site import site_of
 from executor.kernel.run.lane import Lane
+from executor.kernel.run.lane_bounds import check_number, nothing_comes
 from executor.kernel.run.lane_due import LaneDue
 from executor.kernel.run.lane_steps import LaneSteps
 from executor.kernel.run.lane_waits import LaneWaits
@@ -46,7 +47,6 @@ from executor.kernel.run.step_work import NO_KEY, Call, Ended, StepJournal, Step
 from executor.kernel.run.steps import ANY_INPUT, Left
 from executor.kernel.run.wait_ends import WaitEnd
 
-STEPS_MAX: Final = 10_000  # of a durable function: each entry reads all of them
 NULL: Final = b"null"
 LIVE: Final = 1 << 62  # as the number of an event that has none yet: it comes after those of the journal
 
@@ -159,12 +159,10 @@ class Driver:
     def _call(self, kind: StepKind, name: str, input: Any, effect: StepEffect) -> Call:
         if self._steps.is_over or self.refused is not None or self._continues is not None:
             raise Leaving
-        if self._n >= STEPS_MAX:
-            hint = "split the work into runs that the function calls, each a durable function"
-            message = f"the durable function has more than {STEPS_MAX:,} steps"
-            raise self.refuse(BlockError(message, code="limit_steps", retryable=False, hint=hint))
+        known = self._entry.known.get(self._n + 1)
+        if (error := check_number(self._n + 1, known is None, self._journal)) is not None:
+            raise self.refuse(error)
         self._n += 1
-        known = self._entry.known.get(self._n)
         site = None if known is not None and known.finished_seq else site_of(self._file)
         call = self._work.call(self._n, kind, name, input, effect, site)
         if known is not None and known.input_hash not in (call.input_hash, ANY_INPUT):
@@ -454,9 +452,7 @@ class Driver:
             return
         until_ms = self._due.pause_ms()
         if not (waits or len(self._waits.open) > len(drops)) and until_ms is None:
-            message = "the durable function waits for something that cannot come: nothing is under way"
-            hint = "It awaits a future, a lock or a queue of asyncio that none of its own tasks serves."
-            raise BlockError(message, code="durable_stuck", retryable=False, hint=hint)
+            raise nothing_comes()
         self.left = Left(tuple(waits), AtEach(drops, until_ms, self._received_seq))
         raise Leaving
 

@@ -54,13 +54,13 @@ NO_KEY: Final[NodeKey] = ((), -1)  # the key of the moment is filled in when a n
 
 
 class StepJournal(Struct, frozen=True):
-    """Records and reads the steps of an attempt. `keep` takes a note to the loop of the run, `keep_quietly` to its next
-    turn, which `flush` begins; `open` opens waits and closes those of other steps, and raises BlockError if a request
-    is not JSON; `begun` waits until the start of the attempt is on disk."""
+    """Records and reads the steps of an attempt. `keep` takes a note, or a line of the log, to the loop of the run,
+    `keep_quietly` a note to its next turn, which `flush` begins; `open` opens waits and closes those of other steps,
+    and raises BlockError if a request is not JSON; `begun` waits until the start of the attempt is on disk."""
 
     store: Store
     run_id: str
-    keep: Callable[[StepNote, Stream], None]
+    keep: Callable[[str | StepNote, Stream], None]
     keep_quietly: Callable[[StepNote], None]
     flush: Callable[[], None]
     open: Callable[[Sequence[tuple[Suspend, WaitStep]], tuple[int, ...]], None]
