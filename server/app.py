@@ -122,7 +122,7 @@ async def build_engine(settings: Settings, *, work: bool = True) -> Engine:
         model_keys=settings.model_keys,
         base_url=settings.base_url,
         endpoints=Endpoints(settings.models, settings.prices),
-        limits=RunLimits(queued=settings.queue_max, file_bytes=settings.file_bytes),
+        limits=RunLimits(lanes=settings.lanes, queued=settings.queue_max, file_bytes=settings.file_bytes),
         kubernetes=settings.kubernetes,
         sqlite_folders=settings.folders_of_sqlite,
         own_database=None if settings.db_address else settings.db_path,

@@ -146,6 +146,8 @@ class Variables(msgspec.Struct, frozen=True):
     concurrency: Annotated[int, row(
         "WEFT_CONCURRENCY", "runs that this process executes at the same time", of="runs", ge=1, le=CONCURRENCY_MAX
     )] = CONCURRENCY_MAX
+    lanes: Annotated[int, row(
+        "WEFT_LANES", "durable functions that stay in memory while they wait; 0 for none", ge=0, le=100_000)] = 1_000
     queue_max: Annotated[int, row(
         "WEFT_QUEUE_MAX", "runs of one pool that may wait; more are refused with 429", of="runs", ge=1)] | None = None
     file_max: Annotated[int, row("WEFT_FILE_MAX", "the largest file", of="MiB", ge=1, le=2_048)] = 100

@@ -20,6 +20,7 @@ from executor.kernel.read.peers import Peers
 from executor.kernel.run import parts as kernel
 from executor.kernel.run.children import FurtherRuns
 from executor.kernel.run.compiler import Compiler
+from executor.kernel.run.lane_cache import LANES_SHARE, LaneCache
 from executor.kernel.run.links import KeyTimes, Links
 from executor.kernel.run.meters import RunMeters
 from executor.kernel.run.owned import OwnedRuns
@@ -78,7 +79,7 @@ class Parts(kernel.Parts, frozen=True):
             further_runs=FurtherRuns(store, clock, services.sandbox.matches, compiler.compile),
             timers=Timers(clock),
             hub=Hub(peers),
-            owned=OwnedRuns(peers),
+            owned=OwnedRuns(peers, LaneCache(services.limits.lanes, services.limits.memory_bytes // LANES_SHARE)),
             places=Places(store, peers),
             peers=peers,
             meters=RunMeters(),

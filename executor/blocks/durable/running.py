@@ -29,7 +29,7 @@ from executor.blocks.types.form import block as form
 from executor.blocks.types.run_workflow import block as run_workflow
 from executor.blocks.types.signal import block as signal
 from executor.errors import BlockError, StepFailed
-from executor.kernel.handler.base import Block, StepContext, Suspend
+from executor.kernel.handler.base import Access, Block, Leaving, StepContext, Suspend
 from executor.kernel.handler.durable import DurableCalls
 from executor.kernel.run.mismatch import CodeUnfit
 
@@ -44,13 +44,26 @@ class Info(Struct, frozen=True):
     replaying: bool
 
 
+class Attempt:
+    """The present attempt, as the contexts that the code holds ask it: the code may stay in memory from one attempt to
+    the next. Without one, the code is being ended."""
+
+    own: Access | None = None
+
+    def __getattr__(self, name: str) -> Any:
+        if self.own is None:
+            raise Leaving
+        return getattr(self.own, name)
+
+
 class Running:
     """Implements `Body`. `seed` gives the next value of which random numbers are made."""
 
     def __init__(
         self, ctx: StepContext, calls: DurableCalls, durable: DurableFunction[..., Any], is_changed: bool = False
     ) -> None:
-        self._ctx = ctx
+        self.attempt = Attempt()
+        self._ctx = ctx = replace(ctx, own=cast(Access, self.attempt))
         self.calls = calls
         self._durable = durable
         self._is_changed = is_changed

@@ -71,8 +71,11 @@ class DurableBlock:
             if of_run != durable.code:
                 raise _other_code(durable, of_run, CodeUnfit(error.message)) from None
             raise invalid(f"{durable.called}: {error.message}") from None
-        calls = await ctx.durable_calls()
-        token = running.set(Running(ctx, calls, durable, of_run != durable.code))
+        calls = await ctx.durable_calls(durable)
+        body: Running = calls.body or Running(ctx, calls, durable, of_run != durable.code)
+        calls.body = body
+        body.attempt.own = ctx.own
+        token = running.set(body)
         try:
             return Done(write(await calls.run(lambda: durable.function(**arguments))))
         except ContinueAsNew as ended:
@@ -96,6 +99,7 @@ class DurableBlock:
             raise BlockError(message, code="function_failed", retryable=False, traceback=traceback) from error
         finally:
             running.reset(token)
+            body.attempt.own = None  # the code may stay in memory
 
 
 def _params(functions: Mapping[str, Any]) -> dict[str, Any]:

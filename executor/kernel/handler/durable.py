@@ -35,6 +35,8 @@ class DurableCalls(Protocol):
     alone to await. `now_ms`: the time of the last arrival. `seed`: the same in each entry. `by`: who started the run.
     `replaying`: the code does what it did before."""
 
+    body: Any  # for the handler: the same in each attempt that continues in a lane
+
     @property
     def now_ms(self) -> int: ...
 

@@ -120,13 +120,15 @@ class AlertSettings(Struct):
 
 class RunLimits(Struct, frozen=True):
     """Bounds of runs below one run; of the bytes of the outputs of a run, of a run with all below it, and of runs in
-    memory; of a file. `queued`: runs of one pool that may wait for a worker, or None for any number."""
+    memory; of a file. `lanes`: of durable functions that are kept while they wait. `queued`: runs of one pool that may
+    wait for a worker, or None for any number."""
 
     family: FamilyMax = FamilyMax()
     run_bytes: int = 256 * 1024 * 1024
     family_bytes: int = 1024 * 1024 * 1024
     memory_bytes: int = 128 * 1024 * 1024
     file_bytes: int = BYTES_MAX
+    lanes: int = 1_000
     queued: int | None = None
 
 

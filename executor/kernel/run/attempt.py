@@ -34,11 +34,12 @@ from executor.kernel.run.attempt_log import AttemptLog
 from executor.kernel.run.border import Border
 from executor.kernel.run.durable import Driver
 from executor.kernel.run.kept import Checkpoints, RunMemory, StepCache
+from executor.kernel.run.lane_cache import Kept, Leave
 from executor.kernel.run.loaded import LoadedRun
 from executor.kernel.run.made import Entry
 from executor.kernel.run.parts import Parts
 from executor.kernel.run.places import Place, Waiting
-from executor.kernel.run.recorded import Recorded, RecordedEnds, first_of, time_of
+from executor.kernel.run.recorded import First, Recorded, RecordedEnds, RecordedSince, first_of, time_of
 from executor.kernel.run.results import Arrivals, StepNote, Stream
 from executor.kernel.run.step_work import StepJournal, StepWork
 from executor.kernel.run.steps import AttemptSteps
@@ -48,6 +49,7 @@ from executor.kernel.run.wait_ends import WaitEnds
 from executor.kernel.store.patience import with_retries
 from executor.kernel.store.run_rows import NewRun
 from executor.kernel.values.payload import Bound
+from executor.kernel.values.resolve import environment_names
 
 T = TypeVar("T")
 log = logging.getLogger("weft.launch")
@@ -275,33 +277,78 @@ class Attempt:
             host.parts.store, host.run.id, self.keep, self._keep_quietly, flush, self._open, self.begun, host.loop
         )
 
-    async def durable_calls(self) -> Driver:
+    async def durable_calls(self, code: object) -> Driver:
+        await self.begun()
+        driver = self._lane_of_before(code) or await self._new_lane(code)
+        self.wait_ends.listen(driver.wait_ended)
+        return driver
+
+    def _lane_of_before(self, code: object) -> Driver | None:
+        """Return the lane that the attempt before has left, to continue in it."""
+        run, key = self.host.run, self.started_as
+        lanes = self.host.parts.owned.lanes
+        driver = lanes.take(run.id, key, run.row.epoch, run.plan.hash, code)
+        if driver is None:
+            return None
+        assert isinstance(driver, Driver)
+        waits, steps = self._open_waits(), run.state.tries[key].by_n
+        known = {n: copy(steps[n]) for n in driver.outstanding if n in steps}
+        self._without_later_ends(known)
+        recorded = RecordedSince(self.host.parts.store, run.id, self.key_text, 0)
+        entry = self._entry(known, waits, recorded, First(driver.seed, driver.started_ms, driver.by), code)
+        if driver.resume(entry, *self._work()):
+            return driver
+        driver.discard()
+        return None
+
+    def _open_waits(self) -> frozenset[int]:
+        """Return the steps that are open waits for it, as it has not received their ends."""
+        open = self.host.run.state.waits.get(self.started_as, {}).values()
+        return frozenset([wait.step for wait in open if wait.step is not None] + [end.n for end in self.wait_ends.ends])
+
+    def _without_later_ends(self, known: Mapping[int, Step]) -> None:
+        """Take out of the steps the ends that it receives while it runs."""
+        for end in self.wait_ends.ends:
+            if end.n in known:
+                known[end.n].finished_seq, known[end.n].failed = 0, False
+
+    def _work(self) -> tuple[StepJournal, StepWork]:
+        journal = self._journal()
+        return journal, StepWork(self.number, journal, self.host.border, self.host.parts.clock.now_ms)
+
+    def _entry(
+        self, known: Mapping[int, Step], waits: frozenset[int], recorded: RecordedEnds, first: First, code: object
+    ) -> Entry:
+        """`first`: `run` is the seed."""
+        given = known, waits, recorded, lambda: self.drains, partial(self._keep_lane, code)
+        return Entry(self.node.name, self.number, first.run, first.by, first.at_ms, *given)
+
+    def _keep_lane(self, code: object, lane: Kept) -> bool:
+        run = self.host.run
+        if environment_names(self.node):  # of secrets that may have other values by then
+            return False
+        leave = Leave(lane, self.started_as, self.number, run.row.epoch, run.plan.hash, code)
+        return self.host.parts.owned.lanes.keep(run.id, leave)
+
+    async def _new_lane(self, code: object) -> Driver:
         host, known, key = self.host, self._entered_with(), self.started_as
         store, run, state = host.parts.store, host.run.id, host.run.state
-        waits = {wait.step for wait in state.waits.get(key, {}).values() if wait.step is not None}
-        for end in self.wait_ends.ends:  # it receives them later
-            known[end.n].finished_seq, known[end.n].failed = 0, False
-            waits.add(end.n)
-        await self.begun()
+        waits = self._open_waits()
+        self._without_later_ends(known)
         first = await host.ask(lambda: first_of(store, run), "reading the start of")
         upto = max((step.finished_seq for step in known.values()), default=0)
         recorded: RecordedEnds = Recorded(store, run, self.key_text, upto)
         taken_seq = state.tries[key].taken_seq if self.steps_key != self.key_text else 0
         if taken_seq:
+            host.parts.owned.lanes.forget(run)
             recorded = BothEnds(taken_seq, Recorded(store, run, self.steps_key, taken_seq), recorded)
-        seed = f"{first.run}:{self.steps_key}"
-        given = known, frozenset(waits), recorded, lambda: self.drains
-        entry = Entry(self.node.name, self.number, seed, first.by, first.at_ms, *given)
-        journal = self._journal()
-        work = StepWork(self.number, journal, host.border, host.parts.clock.now_ms)
+        entry = self._entry(known, waits, recorded, first._replace(run=f"{first.run}:{self.steps_key}"), code)
+        journal, work = self._work()
         if taken_seq:
             cancelled_ms = await host.ask(lambda: time_of(store, run, taken_seq), "reading the end of")
             cancelled = Cancelled(taken_seq, cancelled_ms)
-            driver: Driver = UndoDriver(entry, journal, work, host.parts.clock, host.parts.timers, cancelled)
-        else:
-            driver = Driver(entry, journal, work, host.parts.clock, host.parts.timers)
-        self.wait_ends.listen(driver.wait_ended)
-        return driver
+            return UndoDriver(entry, journal, work, host.parts.clock, host.parts.timers, cancelled)
+        return Driver(entry, journal, work, host.parts.clock, host.parts.timers)
 
     def callback_url(self, wait: str) -> str:
         return self.host.parts.links.url(self.run_id, wait, "callback")

@@ -26,7 +26,7 @@ from executor.kernel.run.launch import Launcher
 from executor.kernel.run.meters import now_s, outcome_of
 from executor.kernel.run.parts import Parts
 from executor.kernel.run.results import Arrivals, Payload, Result
-from executor.kernel.run.wait_ends import WaitEnd
+from executor.kernel.run.wait_ends import Settling
 
 # A cancelled handler gets this long to clean up; then it is abandoned and its outcome ignored.
 CANCEL_GRACE_S = 5.0
@@ -40,6 +40,7 @@ class Attempts:
         self._run_id = run
         self._clock = parts.clock
         self._meters = parts.meters
+        self._lanes = parts.owned.lanes
         self._by_key: dict[NodeKey, Attempt] = {}
 
     def __len__(self) -> int:
@@ -50,11 +51,14 @@ class Attempts:
         ended = {key for result in self.arrivals.results if (key := getattr(result.fact, "key", None)) is not None}
         return ended | self._by_key.keys()
 
-    def wait_ends(self, events: Sequence[e.Event], first_seq: int) -> list[WaitEnd]:
-        """Give attempts the ends of waits of their nodes that are among these events. Returns what was given."""
-        ends = []
+    def settling(self, events: Sequence[e.Event], first_seq: int) -> list[Settling]:
+        """Return what waits until these events are on disk: the ends of waits, which their attempts receive here, and
+        the lanes that attempts have left."""
+        ends: list[Settling] = []
         for seq, event in enumerate(events, first_seq):
-            if isinstance(event, e.StepFinished):
+            if isinstance(event, e.NodeLeft):
+                ends += self._lanes.left(self._run_id, event.key, event.attempt)
+            elif isinstance(event, e.StepFinished):
                 attempt = self._by_key.get(event.key)
                 if attempt is not None and attempt.number != event.attempt:
                     ends.append(attempt.wait_ends.add(event.n, seq))

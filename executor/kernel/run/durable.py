@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import asyncio
 import heapq
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from contextlib import suppress
 from functools import partial
 from itertools import count
@@ -58,14 +58,14 @@ class Driver:
 
     def __init__(self, entry: Entry, journal: StepJournal, work: StepWork, clock: Clock, timers: Timers) -> None:
         self.now_ms = entry.started_ms
+        self.started_ms = entry.started_ms
         self.seed = entry.seed
         self.by = entry.by
-        self.left: Left | None = None
+        self.body: Any = None
+        self.held_bytes = 0
         self.refused: BlockError | None = None
-        self._entry = entry
-        self._journal = journal
-        self._work = work
         self._published = Published(journal, work.border)
+        self._masks: dict[bytes, bytes] = {}
         self._clock = clock
         self._timers = timers
         self._loop = journal.loop
@@ -79,10 +79,7 @@ class Driver:
         self._arrivals: list[Arrival] = []  # heap
         self._live = count(LIVE)
         self._ended: dict[int, Ended | WaitEnd] = {}  # in this entry, not delivered yet
-        self._received_seq = max((step.finished_seq for step in entry.known.values()), default=0)
-        self._waits = LaneWaits(entry, self._made, work, self._arrived)
-        self._due = LaneDue(self._made, clock)
-        self._steps = LaneSteps(journal, work, self._due, self._step_over)
+        self._received_seq = 0
         self._wake = asyncio.Event()
         self._own: asyncio.Task[Any] | None = None  # which runs it
         self._rests = False  # it waits in `_next`
@@ -90,6 +87,19 @@ class Driver:
         self._boxes = Boxes()
         self._continues: ContinueAsNew | None = None
         self._shields = 0  # that the code is in
+        self._enter(entry, journal, work)
+
+    def _enter(self, entry: Entry, journal: StepJournal, work: StepWork) -> None:
+        self.left: Left | None = None
+        self._stays = self._is_away = False
+        self._entry = entry
+        self._journal = journal
+        self._work = work
+        self._work.masks = self._masks
+        self._received_seq = max(self._received_seq, *(step.finished_seq for step in entry.known.values()), 0)
+        self._waits = LaneWaits(entry, self._made, work, self._arrived)
+        self._due = LaneDue(self._made, self._clock)
+        self._steps = LaneSteps(journal, work, self._due, self._step_over)
 
     # --- calls of the code, in the lane ---
 
@@ -118,7 +128,7 @@ class Driver:
         return self._add(made)
 
     def mask(self, text: str, name: str) -> None:
-        self._work.masks[text.encode()] = name.encode()
+        self._masks[text.encode()] = name.encode()
 
     def sleep(self, due_ms: int) -> asyncio.Future[Any]:
         return self._timer(due_ms, "sleep")
@@ -157,7 +167,7 @@ class Driver:
         return True
 
     def _call(self, kind: StepKind, name: str, input: Any, effect: StepEffect) -> Call:
-        if self._steps.is_over or self.refused is not None or self._continues is not None:
+        if self._is_away or self._steps.is_over or self.refused is not None or self._continues is not None:
             raise Leaving
         known = self._entry.known.get(self._n + 1)
         if (error := check_number(self._n + 1, known is None, self._journal)) is not None:
@@ -190,6 +200,39 @@ class Driver:
         if future.cancelled():
             self._steps.stop(made)
 
+    # --- between two attempts ---
+
+    @property
+    def outstanding(self) -> Mapping[int, bool]:
+        """Return the numbers of the calls whose ends were not delivered, and whether the code awaits them."""
+        return {n: not made.future.done() for n, made in self._made.items()}
+
+    def resume(self, entry: Entry, journal: StepJournal, work: StepWork) -> bool:
+        """Continue in the lane that was left, with a new attempt. `known` has the outstanding calls. Returns False if
+        one of them neither waits nor has ended, such as a step that is to be done again."""
+        over = {n for n, step in entry.known.items() if step.finished_seq}
+        outstanding = self.outstanding
+        if not {n for n, awaited in outstanding.items() if awaited} <= entry.open ^ over <= outstanding.keys():
+            return False
+        for n in outstanding.keys() - entry.open - over:  # its wait was closed, because the code has dropped it
+            del self._made[n]
+        self._enter(entry, journal, work)
+        self._published.enter(journal, work.border)
+        self._arrivals += sorted((entry.known[n].finished_seq, n) for n in over)  # a heap
+        return True
+
+    def _is_kept(self) -> bool:
+        if not (self._stays and self._entry.keep(self)):
+            return False
+        self._is_away = True
+        self._published.leave()
+        del self._entry, self._journal, self._work, self._waits, self._steps, self._own  # they hold the run in memory
+        return True
+
+    def discard(self) -> None:
+        """End the code where it waits. See `lane_cache.py`."""
+        self._lane.end()
+
     # --- the turns ---
 
     async def run(self, main: Callable[[], Coroutine[Any, Any, Any]]) -> Any:
@@ -197,10 +240,7 @@ class Driver:
         `steps_changed`, `limit_steps`, `not_deterministic`, `durable_stuck`."""
         self._own = asyncio.current_task()
         try:
-            coroutine = main()
-            self._file = coroutine.cr_code.co_filename  # type: ignore[attr-defined]  # that of an `async def` has it
-            task = self._lane.create_task(coroutine)
-            self._main = task
+            task = self._main or self._begin_code(main())
             self._idle()
             while not self._has_ended():
                 await self._turn(task)
@@ -218,6 +258,11 @@ class Driver:
             raise
         finally:
             await self._end()
+
+    def _begin_code(self, coroutine: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
+        self._file = coroutine.cr_code.co_filename  # type: ignore[attr-defined]  # that of an `async def` has it
+        self._main = self._lane.create_task(coroutine)
+        return self._main
 
     async def _turn(self, main: asyncio.Task[Any]) -> None:
         """Deliver what comes next; if nothing has come, begin what the code has called, and wait."""
@@ -315,6 +360,7 @@ class Driver:
 
     def _take(self, made: Made, ended: Ended) -> None:
         self.now_ms = max(self.now_ms, ended.at_ms)
+        self.held_bytes += len(ended.output or b"")
         if made.future.done():
             if made.box is not None and ended.error is None:
                 self._boxes.pass_on(made.box, ended.value(), self._made)
@@ -454,9 +500,14 @@ class Driver:
         if not (waits or len(self._waits.open) > len(drops)) and until_ms is None:
             raise nothing_comes()
         self.left = Left(tuple(waits), AtEach(drops, until_ms, self._received_seq))
+        self._waits.changed((waits, drops))
+        awaited = {n for n, awaited in self.outstanding.items() if awaited}
+        self._stays = not (self._new or self._may_be_cancelled) and awaited <= self._waits.open
         raise Leaving
 
     async def _end(self) -> None:
+        if self._is_kept():
+            return
         self._steps.is_over = True
         if self._entry.drains():
             with suppress(asyncio.CancelledError):  # a second time: the process stops

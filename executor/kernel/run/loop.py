@@ -54,7 +54,7 @@ from executor.kernel.run.results import (
     without_output,
 )
 from executor.kernel.run.snapshots import snapshot_of
-from executor.kernel.run.wait_ends import WaitEnd
+from executor.kernel.run.wait_ends import Settling
 from executor.kernel.store.run_rows import Append, Appended
 from executor.kernel.store.statements import RunStatus
 from executor.kernel.store.topics.snapshots import SnapshotRow
@@ -68,22 +68,22 @@ INLINE_BATCH_BYTES = 1024 * 1024
 CLEANUP_BYTES = 1024 * 1024
 
 _CANCELS = (f.CancelRequested, f.RunAborted)
-_END_WAITS = (f.WaitAnswered, f.WaitFailed, f.TimerFired)
+_SETTLED = (f.WaitAnswered, f.WaitFailed, f.TimerFired, f.HandlerLeft)
 
 Ended = Literal["parked", "finished", "stopped", "moved", "refused"]
 
 
 class _Turn(Struct):
     """The decisions between two commits: the results and logs they come from, and the commands to carry out after it.
-    `steps` are those among the logs; `taken` may take something over from an earlier run; `ends` are of waits whose
-    nodes run."""
+    `steps` are those among the logs; `taken` may take something over from an earlier run; `ends` are what waits
+    for the append."""
 
     results: list[Result] = []
     logs: list[Log] = []
     inline: deque[c.RunNode] = field(default_factory=deque)
     taken: deque[c.RunNode] = field(default_factory=deque)
     commands: list[c.Command] = []
-    ends: list[WaitEnd] = []
+    ends: list[Settling] = []
 
     @property
     def steps(self) -> list[StepNote]:
@@ -348,8 +348,8 @@ class RunLoop:
 
     def _decide_one(self, result: Result, turn: _Turn) -> None:
         events = self._recorder.decide(self._deciding, result)
-        if len(self.attempts) and isinstance(result.fact, _END_WAITS):
-            turn.ends += self.attempts.wait_ends(events, self._state.seq - len(events) + 1)
+        if isinstance(result.fact, _SETTLED):
+            turn.ends += self.attempts.settling(events, self._state.seq - len(events) + 1)
         nodes = self._plan.nodes
         for command in commands_of(self._plan, self._state, events):
             if type(command) is c.RunNode and self._earlier is not None:

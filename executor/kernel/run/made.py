@@ -14,6 +14,7 @@ from executor.kernel.core.events import ErrorInfo, UpdateAnswered
 from executor.kernel.core.state import Step
 from executor.kernel.handler.base import MakeSuspend
 from executor.kernel.handler.durable import Work
+from executor.kernel.run.lane_cache import Kept
 from executor.kernel.run.recorded import RecordedEnds
 from executor.kernel.run.step_work import Call
 
@@ -22,7 +23,7 @@ class Entry(Struct, frozen=True):
     """The state in which an entry of a durable function begins. `known`: the steps of earlier entries, as they were
     when it began; `open`: those of them that are open waits. `block`: the name of its block. `seed`, `by` (who started
     the run) and `started_ms` are the same in each. `drains`: whether the steps that change something outside end before
-    it does, because its run was cancelled."""
+    it does, because its run was cancelled. `keep`: called with its driver when it leaves; True if that is kept."""
 
     block: str
     attempt: int
@@ -33,6 +34,7 @@ class Entry(Struct, frozen=True):
     open: frozenset[int]
     recorded: RecordedEnds
     drains: Callable[[], bool] = bool
+    keep: Callable[[Kept], bool] = bool
 
 
 class Made:

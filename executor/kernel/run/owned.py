@@ -12,6 +12,7 @@ from compiler.plan import Plan
 from executor.kernel.read.peers import DUE, FAMILY, INBOX, LEFT, Peers
 from executor.kernel.read.watchers import Watchers
 from executor.kernel.run.awaited import AwaitedRun
+from executor.kernel.run.lane_cache import LaneCache
 from executor.kernel.run.loaded import LoadedRun
 from executor.kernel.store.run_rows import NewRun, RunRow
 from executor.kernel.store.topics.snapshots import SNAPSHOT_SEQ_MIN
@@ -94,9 +95,9 @@ class OwnedRuns:
     """`loops`: by run id. `due` is set when a run may be due to be claimed. `adopt` creates a run and takes it into
     memory in the same commit; `answer` does so with a run that it answers a question of. They return None, and nothing
     was done, when there is no room for it, or others wait. `missing`: what runs need that were given back here. All are
-    the worker's to change. `parked`: runs that have left."""
+    the worker's to change. `parked`: runs that have left; `lanes`: those of durable functions that have left."""
 
-    def __init__(self, peers: Peers | None = None) -> None:
+    def __init__(self, peers: Peers | None = None, lanes: LaneCache | None = None) -> None:
         self._peers = peers or Peers()
         self.loops: dict[str, Loop] = {}
         self.due = asyncio.Event()
@@ -104,6 +105,7 @@ class OwnedRuns:
         self.adopt: Adopt | None = None
         self.answer: AnswerHere | None = None
         self.parked = ParkedRuns()
+        self.lanes = LaneCache() if lanes is None else lanes
         self._on_left: list[Callable[[], None]] = []
         self._left = Watchers()
 
@@ -151,7 +153,9 @@ class OwnedRuns:
     def waited_elsewhere(self) -> list[str]:
         return [run for run in self._left.runs() if run not in self.loops]
 
-    def left(self, run: str) -> None:
+    def left(self, run: str, finished: bool = False) -> None:
+        if finished:
+            self.lanes.forget(run)
         self._left.signal(run)
         self._peers.grown(run, LEFT)
         for call in self._on_left:

@@ -21,11 +21,17 @@ class Published:
     published before."""
 
     def __init__(self, journal: StepJournal, border: Border) -> None:
-        self._journal = journal
-        self._border = border
+        self.enter(journal, border)
         self._last: bytes | None = None  # recorded
         self._is_read = False
         self._state: bytes | None = None
+
+    def enter(self, journal: StepJournal, border: Border) -> None:
+        self._journal = journal
+        self._border = border
+
+    def leave(self) -> None:
+        del self._journal, self._border
 
     @property
     def is_due(self) -> bool:

@@ -7,6 +7,11 @@ attempt receives it when it is on disk. An append that is refused takes it back:
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Protocol
+
+
+class Settling(Protocol):
+    def settle(self, stored: bool) -> None: ...
 
 
 class WaitEnd:

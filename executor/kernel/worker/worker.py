@@ -151,6 +151,7 @@ class Worker:
         await asyncio.gather(
             *tasks, self._claiming.stop(), self._entering.stop(), self._renewing.stop(), return_exceptions=True
         )
+        self._parts.owned.lanes.close()
         # All that this worker owns, after all that it has written: also what a claim or a new run that was cut off has
         # committed, and what was still being recovered.
         try:
@@ -385,7 +386,7 @@ class Worker:
                 self._loops.pop(row.id, None)
             self._parts.hub.signal(row.id)  # who follows it waits for another process's commits from now on
             self._parts.hub.texts.forget(row.id)
-            self._parts.owned.left(row.id)
+            self._parts.owned.left(row.id, ended == "finished")
             self._admission.entered(row.id)
             # Its due time, or room for another one, or its place of a limit.
             if ended != "finished" or self._others_wait or row.limited:

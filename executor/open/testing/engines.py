@@ -18,6 +18,7 @@ from executor.blocks.services import Services
 from executor.blocks.types.functions import blocks_of
 from executor.blocks.types.registry import Registry
 from executor.kernel.handler.base import Block
+from executor.kernel.handler.needs import RunLimits
 from executor.kernel.process.clock import Clock
 from executor.kernel.store.sqlite.store import SQLiteStore
 from executor.kernel.store.topics.store import Store
@@ -43,9 +44,12 @@ async def engine(
     prices: Mapping[str, str] | None = None,
     allow_private: Iterable[str] = (),
     http: ScriptedHttp | None = None,
+    lanes: int = 0,
 ) -> AsyncIterator[Engine]:
     """An engine with these block types beside the installed ones, which they replace. The arguments are those of
     `weft.open`; `clock` is a ManualClock by default, and `engine.parts.clock` has it. `http` answers all requests.
+    `lanes`: durable functions that stay in memory while they wait. With 0 the code runs from its first line after each
+    wait, as after a crash, so a test finds what is not the same each time.
 
     Schedules and timers follow the clock. Waits inside a handler (`asyncio.sleep`), and time limits of attempts, take
     real time."""
@@ -61,6 +65,7 @@ async def engine(
             services=Services(
                 sandbox=sandbox,
                 http=GuardedClient(tuple(allow_private)) if http is None else http.client(),
+                limits=RunLimits(lanes=lanes),
                 **environment_of(env or {}, secrets, endpoints_of(models, prices)),
             ),
             secret=SECRET,

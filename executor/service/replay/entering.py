@@ -178,7 +178,7 @@ class _Attempt:
         version = recorded.get("version") if isinstance(recorded, dict) else None
         return cast(NewRun, _Next(orjson.dumps(input), version))
 
-    async def durable_calls(self) -> Replay:
+    async def durable_calls(self, code: object) -> Replay:
         return self._calls
 
     @cached_property

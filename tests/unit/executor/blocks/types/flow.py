@@ -94,7 +94,7 @@ class Own:
     async def prepare_next(self, input: Any) -> NewRun:
         raise BlockError("no further runs here")
 
-    async def durable_calls(self) -> DurableCalls:
+    async def durable_calls(self, code: object) -> DurableCalls:
         raise BlockError("no durable functions here")
 
     async def repeat_wanted(self) -> bool:
