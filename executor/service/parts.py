@@ -14,13 +14,13 @@ from executor.blocks.vault.connections import Connections
 from executor.blocks.vault.sealing import Keys
 from executor.blocks.vault.vault import Vault
 from executor.kernel.process.clock import Clock
+from executor.kernel.process.lane_cache import LANES_SHARE, LaneCache
 from executor.kernel.process.timers import Timers
 from executor.kernel.read.hub import Hub
 from executor.kernel.read.peers import Peers
 from executor.kernel.run import parts as kernel
 from executor.kernel.run.children import FurtherRuns
 from executor.kernel.run.compiler import Compiler
-from executor.kernel.run.lane_cache import LANES_SHARE, LaneCache
 from executor.kernel.run.links import KeyTimes, Links
 from executor.kernel.run.meters import RunMeters
 from executor.kernel.run.owned import OwnedRuns

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import weft
-from executor.kernel.run.lane_cache import LaneCache
+from executor.kernel.process.lane_cache import LaneCache
 from executor.kernel.store.postgres.store import PostgresStore
 from executor.open.testing.crashes import crash_everywhere
 from executor.open.testing.engines import ManualClock, engine

@@ -1,14 +1,18 @@
 """The present work of this process, for lines of the log, traces and metrics: the run and attempt of the current
-task, the parent of new traces, histograms."""
+task, the parent of new traces, histograms. And tasks for work that begins at once."""
 
 from __future__ import annotations
 
+import asyncio
 import re
+import sys
 from bisect import bisect_left
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Generator, Iterator, Sequence
 from contextlib import contextmanager
-from contextvars import ContextVar
-from typing import Any, NamedTuple
+from contextvars import Context, ContextVar
+from typing import Any, NamedTuple, TypeVar
+
+T = TypeVar("T")
 
 
 class Doing(NamedTuple):
@@ -28,6 +32,39 @@ def begin(doing: Doing | Callable[[], Doing]) -> None:
     """Set the context for the rest of this task, and for tasks that it makes. A function is called only when a line is
     logged."""
     _doing.set(doing)
+
+
+def begin_task(work: Coroutine[Any, Any, T], name: str, context: Context | None = None) -> asyncio.Task[T]:
+    """A task that begins at once, in the callback that makes it, and not a pass of the event loop later.
+
+    What the coroutine sees is the same: it runs in a task of its own from its first step, so timeouts, cancellation and
+    `current_task` work as everywhere. One that never waits has ended when this returns.
+    """
+    loop = asyncio.get_running_loop()
+    if sys.version_info >= (3, 12):
+        return asyncio.Task(work, loop=loop, name=name, context=context, eager_start=True)
+    first: list[tuple[Callable[[], Any], Context]] = []
+
+    def take(step: Callable[[], Any], *, context: Context) -> None:
+        first.append((step, context))
+
+    # Before 3.12 a task cannot begin at once: it asks the loop to call its first step. That is caught here, for this
+    # task alone: nothing in between could ask as well.
+    loop.call_soon = take  # type: ignore[method-assign, assignment]  # put back at once
+    try:
+        task = asyncio.Task(work, loop=loop, name=name, context=context)
+    finally:
+        del loop.call_soon
+    [(step, context)] = first
+    maker = asyncio.current_task(loop)
+    if maker is not None:
+        asyncio.tasks._leave_task(loop, maker)
+    try:
+        context.run(step)
+    finally:
+        if maker is not None:
+            asyncio.tasks._enter_task(loop, maker)
+    return task
 
 
 def doing() -> Doing | None:

@@ -27,6 +27,7 @@ from executor.kernel.handler.base import ChildRequest, Over, Suspend
 from executor.kernel.handler.needs import Connections, Services
 from executor.kernel.journal.codec import Codec
 from executor.kernel.journal.reader import Records
+from executor.kernel.process.lane_cache import Kept, Leave
 from executor.kernel.process.observe import Doing, with_parent
 from executor.kernel.process.threads import call_on
 from executor.kernel.run.ahead import Ahead
@@ -34,7 +35,6 @@ from executor.kernel.run.attempt_log import AttemptLog
 from executor.kernel.run.border import Border
 from executor.kernel.run.durable import Driver
 from executor.kernel.run.kept import Checkpoints, RunMemory, StepCache
-from executor.kernel.run.lane_cache import Kept, Leave
 from executor.kernel.run.loaded import LoadedRun
 from executor.kernel.run.made import Entry
 from executor.kernel.run.parts import Parts

@@ -19,8 +19,8 @@ from executor.kernel.core import events as e
 from executor.kernel.core import facts as f
 from executor.kernel.core.decide_attempts import CANCELLED
 from executor.kernel.core.events import ErrorInfo
-from executor.kernel.process.eager import begin
 from executor.kernel.process.observe import begin as begin_doing
+from executor.kernel.process.observe import begin_task
 from executor.kernel.run.attempt import Attempt
 from executor.kernel.run.launch import Launcher
 from executor.kernel.run.meters import now_s, outcome_of
@@ -70,7 +70,7 @@ class Attempts:
     def start(self, launcher: Launcher, key: NodeKey, number: int, seq: int) -> None:
         """Start an attempt, which may have ended when this returns. `seq` is that of the commit with its start."""
         attempt = self._by_key[key] = Attempt(launcher.host, key, number, seq, self.arrivals)
-        begin(self._run(launcher, attempt), f"{self._run_id}:{key[1]}")
+        begin_task(self._run(launcher, attempt), f"{self._run_id}:{key[1]}")
 
     def refuse(self, key: NodeKey, number: int) -> None:
         """Cancel an attempt before it begins; its start is recorded."""

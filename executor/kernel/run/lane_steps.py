@@ -13,7 +13,7 @@ from contextvars import copy_context
 from functools import partial
 
 from executor.errors import BlockError
-from executor.kernel.process.eager import begin
+from executor.kernel.process.observe import begin_task
 from executor.kernel.run.lane_due import LaneDue
 from executor.kernel.run.made import Made
 from executor.kernel.run.results import Stored
@@ -71,7 +71,7 @@ class LaneSteps:
 
     def _begun(self, made: Made, stored: Stored | BlockError) -> None:
         if made in self._under_way:
-            made.task = begin(self._do(made, stored), made.call.name, self._context.copy())
+            made.task = begin_task(self._do(made, stored), made.call.name, self._context.copy())
 
     async def _do(self, made: Made, stored: Stored | BlockError | None) -> None:
         """`stored`: its start, or why it has none; None if it is given up before it begins again."""

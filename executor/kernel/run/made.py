@@ -14,7 +14,7 @@ from executor.kernel.core.events import ErrorInfo, UpdateAnswered
 from executor.kernel.core.state import Step
 from executor.kernel.handler.base import MakeSuspend
 from executor.kernel.handler.durable import Work
-from executor.kernel.run.lane_cache import Kept
+from executor.kernel.process.lane_cache import Kept
 from executor.kernel.run.recorded import RecordedEnds
 from executor.kernel.run.step_work import Call
 

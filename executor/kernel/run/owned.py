@@ -9,10 +9,10 @@ from dataclasses import replace
 from typing import Final, NamedTuple, Protocol
 
 from compiler.plan import Plan
+from executor.kernel.process.lane_cache import LaneCache
 from executor.kernel.read.peers import DUE, FAMILY, INBOX, LEFT, Peers
 from executor.kernel.read.watchers import Watchers
 from executor.kernel.run.awaited import AwaitedRun
-from executor.kernel.run.lane_cache import LaneCache
 from executor.kernel.run.loaded import LoadedRun
 from executor.kernel.store.run_rows import NewRun, RunRow
 from executor.kernel.store.topics.snapshots import SNAPSHOT_SEQ_MIN

@@ -4,14 +4,14 @@ import asyncio
 
 import pytest
 
-from executor.kernel.process.eager import begin
+from executor.kernel.process.observe import begin_task
 
 
 async def test_what_waits_for_nothing_has_ended_at_once() -> None:
     async def work() -> int:
         return 7
 
-    task = begin(work(), "work")
+    task = begin_task(work(), "work")
     assert task.done() and task.result() == 7
     assert task.get_name() == "work"
 
@@ -24,7 +24,7 @@ async def test_it_runs_in_its_own_task_from_the_first_step() -> None:
         await asyncio.sleep(0)
         seen.append(asyncio.current_task())
 
-    task = begin(work(), "work")
+    task = begin_task(work(), "work")
     assert seen == [task]
     assert asyncio.current_task() is not task
     await task
@@ -40,7 +40,7 @@ async def test_a_timeout_of_its_first_step_cancels_itself_alone() -> None:
             return "late"
         return "in time"
 
-    assert await begin(work(), "work") == "late"
+    assert await begin_task(work(), "work") == "late"
 
 
 async def test_it_can_begin_others_and_an_error_stays_its_own() -> None:
@@ -48,9 +48,9 @@ async def test_it_can_begin_others_and_an_error_stays_its_own() -> None:
         raise ValueError("inner")
 
     async def outer() -> asyncio.Task[None]:
-        return begin(inner(), "inner")
+        return begin_task(inner(), "inner")
 
-    failed = begin(outer(), "outer").result()
+    failed = begin_task(outer(), "outer").result()
     with pytest.raises(ValueError, match="inner"):
         await failed
 
@@ -58,7 +58,7 @@ async def test_it_can_begin_others_and_an_error_stays_its_own() -> None:
 async def test_it_begins_in_a_callback_as_well_and_can_be_cancelled() -> None:
     loop = asyncio.get_running_loop()
     made: asyncio.Future[asyncio.Task[None]] = loop.create_future()
-    loop.call_soon(lambda: made.set_result(begin(asyncio.sleep(60), "sleep")))
+    loop.call_soon(lambda: made.set_result(begin_task(asyncio.sleep(60), "sleep")))
     task = await made
     task.cancel()
     with pytest.raises(asyncio.CancelledError):

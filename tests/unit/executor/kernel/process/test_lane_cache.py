@@ -7,8 +7,8 @@ import asyncio
 import pytest
 
 from compiler.keys import NodeKey
-from executor.kernel.run import lane_cache
-from executor.kernel.run.lane_cache import LANE_BYTES, LaneCache, Leave
+from executor.kernel.process import lane_cache
+from executor.kernel.process.lane_cache import LANE_BYTES, LaneCache, Leave
 
 BODY: NodeKey = ((), 2)
 CODE, OTHER_CODE = object(), object()
