@@ -11,7 +11,7 @@ from executor.kernel.run.step_work import StepJournal
 log = logging.getLogger("weft.durable")
 
 STEPS_MAX: Final = 100_000  # each entry from the first line reads the results of all
-STEPS_MANY: Final = 10_000  # of which people are told: such an entry takes half a second
+STEPS_MANY: Final = 10_000  # the log names `continue_as_new` from here on: such an entry takes half a second
 
 
 def check_number(n: int, is_new: bool, journal: StepJournal) -> BlockError | None:

@@ -24,7 +24,7 @@ async def many(steps: int) -> int:
 
 
 @pytest.mark.parametrize("lanes", [0, 1])
-async def test_it_is_told_once_that_a_function_has_many_steps_and_it_ends_with_one_too_many(
+async def test_many_steps_are_logged_once_and_one_too_many_ends_the_function(
     lanes: int, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(lane_bounds, "STEPS_MANY", 3)
