@@ -136,6 +136,9 @@ class Variables(msgspec.Struct, frozen=True):
     kubernetes: Annotated[tuple[str, ...], row(
         "WEFT_KUBERNETES", "namespaces in which `job` blocks may create Jobs, the default first")] = ()
     connectors: Annotated[str, row("WEFT_CONNECTORS", "a folder of connector documents, *.json")] | None = None
+    packages: Annotated[str, row(
+        "WEFT_PACKAGES", "a signed index of packages for `weft add`: a file or an address")] | None = None
+    packages_key: Annotated[str, row("WEFT_PACKAGES_KEY", "the public key of that index, in base64")] | None = None
     sqlite_folders: Annotated[tuple[str, ...], row(
         "WEFT_SQLITE_FOLDERS", "folders of the files of `sql` blocks; else `databases` beside the database file")] = ()
     # A lease is renewed three times while it lasts: shorter ones would be lost to a slow disk, longer ones keep a run

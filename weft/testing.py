@@ -11,6 +11,7 @@ from executor.open.testing.crashes import CrashReport, Problem, crash_everywhere
 from executor.open.testing.engines import ManualClock, engine, settled
 from executor.open.testing.outside import Effect, Outside
 from executor.open.testing.play import CANCEL, Ran, Stuck, finish, run_block
+from executor.open.testing.recorded import check_recorded
 from executor.open.testing.replay import replay, replays
 from executor.open.testing.scripted import ScriptedBlock, failure, scripted
 from executor.open.testing.scripted_http import HttpAnswer, HttpRequest, ScriptedHttp
@@ -32,6 +33,7 @@ __all__ = [
     "ScriptedHttp",
     "ScriptedModel",
     "Stuck",
+    "check_recorded",
     "connector",
     "crash_everywhere",
     "engine",

@@ -41,6 +41,9 @@ SECTIONS = {
         backtests.kept           List the runs of NAME that are kept as tests.
         debug.test               Print a test of pytest from RUN, of a durable function.
         connectors.connector     Connectors: services that workflows reach by HTTP.
+        packages.add             Install connectors and blocks that others have made.
+        packages.packages        Packages of connectors and blocks, and signed indexes of them.
+        packages.new_connector   Write a repository of a connector NAME.
         documents.new_block      Write a package with a block type NAME, and its tests.
     """,
     "Watch runs": """

@@ -31,6 +31,7 @@ from executor.kernel.handler.base import Block
 from executor.open.testing.outside import Effect, Outside
 from executor.open.testing.play import Answers
 from executor.open.testing.process import BROKEN, DATABASE, DONE, ERROR_FILE, Process, Result, Workflow, in_child
+from executor.open.testing.scripted_http import ScriptedHttp
 
 COMMITS_MAX: Final = 1_000
 
@@ -88,6 +89,7 @@ async def crash_everywhere(
     models: Mapping[str, str | Model] | None = None,
     prices: Mapping[str, str] | None = None,
     allow_private: Iterable[str] = (),
+    http: ScriptedHttp | None = None,
     compare: Callable[[dict[str, Any]], Any] | None = None,
     check: bool = True,
 ) -> CrashReport:
@@ -100,7 +102,8 @@ async def crash_everywhere(
 
     `document` may be a workflow in Python: its steps are known. `answers`: see weft.testing.finish. Blocks and
     functions may be anything, also local ones. Their state in memory is lost with the process, as in a real crash;
-    their effects must be outside: in `outside`, a file, a server. Raises AssertionError with the problems, unless
+    their effects must be outside: in `outside`, a file, a server. `http` answers all requests, in each process anew.
+    Raises AssertionError with the problems, unless
     `check` is off; and if the run without a crash does not end."""
     with TemporaryDirectory(prefix="weft-crashes-", ignore_cleanup_errors=True) as folder:
         workflow = Workflow(
@@ -113,6 +116,7 @@ async def crash_everywhere(
             endpoints=endpoints_of(models, prices),
             allow_private=tuple(allow_private),
             outside=outside or Outside(folder),
+            http=http,
         )
         report = await _Crashes(workflow, Path(folder), compare or (lambda end: end)).report()
     if check and not report.ok:

@@ -33,6 +33,7 @@ from executor.open.engine import Engine
 from executor.open.testing.engines import BEGIN_MS, LEASE_MS, SECRET, ManualClock
 from executor.open.testing.outside import Entered, Outside, WatchedClient, watched
 from executor.open.testing.play import finish
+from executor.open.testing.scripted_http import ScriptedHttp
 
 DATABASE: Final = "weft.db"
 _KEY: Final = "crash-test"
@@ -50,6 +51,7 @@ class Workflow(Struct, frozen=True):
     endpoints: Endpoints
     allow_private: tuple[str, ...]
     outside: Outside
+    http: ScriptedHttp | None = None
 
 
 class Result(Struct, frozen=True):
@@ -142,7 +144,7 @@ class Process:
     async def _open(self, clock: ManualClock, entered: Entered, work: bool = True) -> Engine:
         workflow = self._workflow
         sandbox = Sandbox(threads=1)
-        http = WatchedClient(workflow.allow_private)
+        http = WatchedClient(workflow.allow_private) if workflow.http is None else workflow.http.client(WatchedClient)
         http.outside = workflow.outside
         installed = Registry.load([*connectors(), *workflow.blocks], sandbox=sandbox)
         blocks: list[Block] = [installed.handler(type) for type in installed.types()]

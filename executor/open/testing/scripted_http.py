@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 
 import msgspec
 from msgspec import Struct, field
@@ -15,6 +15,7 @@ from executor.errors import BlockError
 if TYPE_CHECKING:
     import httpcore
 
+T = TypeVar("T", bound=GuardedClient)
 METHODS: Final = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 
 
@@ -67,9 +68,9 @@ class ScriptedHttp:
         self._scripts[request] = list(script)
         return self
 
-    def client(self) -> GuardedClient:
+    def client(self, kind: type[T] = GuardedClient) -> T:  # type: ignore[assignment]  # the default is a T
         """Return the HTTP client of an engine."""
-        return GuardedClient(pool=lambda **_: _Pool(self))
+        return kind(pool=lambda **_: _Pool(self))
 
     def answer(self, request: HttpRequest) -> HttpAnswer:
         """Record a request and return its answer. Raises BlockError(http_not_scripted)."""
