@@ -112,7 +112,7 @@ class Child(Generic[T]):
     async def _output(self) -> T:
         if self._is_cancelled:
             raise StepFailed(f"the run {self.run} was cancelled", code="child_cancelled", retryable=False)
-        return self._read(await self._answer)
+        return self._read(await present("start").end_of(self._answer))
 
     async def cancel(self) -> None:
         """Cancel the run: it gets that as soon as this function waits for something."""

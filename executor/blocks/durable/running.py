@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from asyncio import Future
+from asyncio import CancelledError, Future, wait
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from hashlib import sha256
 from itertools import count
-from typing import Any, NoReturn, cast
+from typing import Any, Final, NoReturn, cast
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -32,6 +32,8 @@ from executor.errors import BlockError, StepFailed
 from executor.kernel.handler.base import Access, Block, Leaving, StepContext, Suspend
 from executor.kernel.handler.durable import DurableCalls
 from executor.kernel.run.mismatch import CodeUnfit
+
+DROPPED: Final = ("dropped",)  # arguments of the cancel of a call that lost against another one
 
 
 class Info(Struct, frozen=True):
@@ -101,7 +103,24 @@ class Running:
 
     async def call(self, workflow: str | FunctionWorkflow[Any, Any], input: Any) -> Any:
         name, params, returns = _run_of(workflow, input)
-        return _read(name, returns, await self.ask(run_workflow, name, params))
+        turns = self.calls.turns
+        return _read(name, returns, await self.end_of(self.ask(run_workflow, name, params), turns))
+
+    async def end_of(self, answer: Future[Any], turns: int = -1) -> Any:
+        """Return the output of a child run that was started after so many turns. When the code does not need it any
+        more, the run is cancelled, and the code continues after its end; at once if `first` does not need it."""
+        try:
+            await wait([answer])
+        except CancelledError as cancelled:
+            try:
+                if turns != self.calls.turns and cancelled.args != DROPPED and not answer.done():
+                    await self.calls.opened(answer, self._ctx.own.cancel_child)
+                    await wait([answer])
+            finally:
+                if not answer.cancel() and not answer.cancelled():
+                    answer.exception()  # looked at: the cancel is raised
+            raise
+        return answer.result()
 
     async def start(
         self, workflow: str | FunctionWorkflow[Any, Any], input: Any = None

@@ -17,7 +17,7 @@ from msgspec import Struct
 from compiler.tracing.duration import Duration, pause_of
 from compiler.tracing.trace import active, refuse_drawn
 from compiler.tracing.ways import drawn_together
-from executor.blocks.durable.running import present
+from executor.blocks.durable.running import DROPPED, present
 
 A = TypeVar("A")
 B = TypeVar("B")
@@ -90,8 +90,11 @@ async def first(*given: Awaitable[Any]) -> FirstCompleted[Any]:
         await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
         index = next(n for n, task in enumerate(tasks) if task.done())
         return FirstCompleted(index, tasks[index].result())
+    except asyncio.CancelledError as cancelled:  # of all of them
+        await _cancel(tasks, cancelled.args)
+        raise
     finally:
-        await _cancel(tasks)
+        await _cancel(tasks, DROPPED)
 
 
 def timeout(time: float | timedelta | None = None, /, **more: Unpack[Duration]) -> asyncio.Timeout:
@@ -146,6 +149,9 @@ async def _all(given: Sequence[Awaitable[Any]]) -> list[Any]:
             if task.done() and not task.cancelled() and (error := task.exception()) is not None:
                 raise error
         return [task.result() for task in tasks]
+    except asyncio.CancelledError as cancelled:
+        await _cancel(tasks, cancelled.args)
+        raise
     finally:
         await _cancel(tasks)
 
@@ -154,11 +160,11 @@ def _tasks(given: Iterable[Awaitable[Any]]) -> list[asyncio.Future[Any]]:
     return [asyncio.ensure_future(one) for one in given]
 
 
-async def _cancel(tasks: Iterable[asyncio.Future[Any]]) -> None:
-    """Cancel those that have not ended, and wait until they have: they may have to clean up."""
+async def _cancel(tasks: Iterable[asyncio.Future[Any]], args: Sequence[Any] = ()) -> None:
+    """Cancel those that have not ended, and wait until they have: they may have to clean up. `args`: of the cancel."""
     left = [task for task in tasks if not task.done()]
     for task in left:
-        task.cancel()
+        task.cancel(*args)
     if left:
         await asyncio.wait(left)
     for task in tasks:

@@ -30,15 +30,22 @@ class ContinueAsNew(Exception):
         self.input = input
 
 
+EndChild = Callable[[str], Awaitable[None]]  # gets the run
+
+
 class DurableCalls(Protocol):
     """They have their numbers in the order in which they are made. Each returns a future of the lane, for the code
     alone to await. `now_ms`: the time of the last arrival. `seed`: the same in each entry. `by`: who started the run.
-    `replaying`: the code does what it did before."""
+    `replaying`: the code does what it did before. `turns`: the number of ends that the code has received; while it is
+    the same, nothing begins."""
 
     body: Any  # for the handler: the same in each attempt that continues in a lane
 
     @property
     def now_ms(self) -> int: ...
+
+    @property
+    def turns(self) -> int: ...
 
     @property
     def seed(self) -> str: ...
@@ -65,8 +72,10 @@ class DurableCalls(Protocol):
         arrived goes to the next of them."""
         ...
 
-    def opened(self, wait: Future[Any]) -> Future[Any]:
-        """Record that `wait`, the call before this one, is open. Returns its id (`wait`), and the `child` run."""
+    def opened(self, wait: Future[Any], end: EndChild | None = None) -> Future[Any]:
+        """Record that `wait` is open. Returns its id (`wait`), and the `child` run. With `end`, do that to the child
+        run, at least once, and return nothing."""
+        ...
 
     def mask(self, text: str, name: str) -> None:
         """Compare and show inputs of calls with `name` in place of `text`, which other entries may have otherwise."""

@@ -33,6 +33,7 @@ from executor.kernel.process.threads import call_on
 from executor.kernel.run.ahead import Ahead
 from executor.kernel.run.attempt_log import AttemptLog
 from executor.kernel.run.border import Border
+from executor.kernel.run.children import cancel_message
 from executor.kernel.run.durable import Driver
 from executor.kernel.run.kept import Checkpoints, RunMemory, StepCache
 from executor.kernel.run.loaded import LoadedRun
@@ -362,6 +363,13 @@ class Attempt:
         above = None if tracing is None else await tracing.traceparent(run, self.key_text, self.number)
         with with_parent(above):
             return await self.host.ask(lambda: parts.further_runs.prepare_child(run, request), "preparing a child of")
+
+    async def cancel_child(self, run: str) -> None:
+        """Have a child run undo what it did, and end. More than once is the same."""
+        parts, message = self.host.parts, cancel_message(self.host.run.id)
+        cancel = partial(parts.store.cancel_run, run, message, parts.clock.now_ms())
+        if await self.host.ask(cancel, "cancelling a child of"):
+            parts.wake(run)
 
     async def prepare_next(self, input: Any) -> NewRun:
         return await self.host.prepare_next(input)

@@ -28,7 +28,7 @@ from msgspec.structs import replace
 from executor.errors import BlockError, StoreError
 from executor.kernel.core.events import StepEffect, StepFinished, StepKind, StepOnLost, UpdateAnswered
 from executor.kernel.handler.base import Leaving, MakeSuspend, Suspend
-from executor.kernel.handler.durable import ContinueAsNew, Work
+from executor.kernel.handler.durable import ContinueAsNew, EndChild, Work
 from executor.kernel.process.clock import Clock
 from executor.kernel.process.timers import Timers
 from executor.kernel.run.attention import step_question
@@ -59,6 +59,7 @@ class Driver:
     def __init__(self, entry: Entry, journal: StepJournal, work: StepWork, clock: Clock, timers: Timers) -> None:
         self.now_ms = entry.started_ms
         self.started_ms = entry.started_ms
+        self.turns = 0
         self.seed = entry.seed
         self.by = entry.by
         self.body: Any = None
@@ -121,10 +122,12 @@ class Driver:
         made = Made(self._call("wait", name, None, "none"), self._lane.create_future(), suspend=suspend, box=box)
         return made.future if self._boxes.answer(made) else self._add(made)
 
-    def opened(self, wait: asyncio.Future[Any]) -> asyncio.Future[Any]:
-        work = Opened(self._entry.known, self._entry.recorded, self._n, wait)
-        made = Made(self._call("step", "opened", None, "none"), self._lane.create_future(), work=work)
-        made.needs = made.call.n - 1
+    def opened(self, wait: asyncio.Future[Any], end: EndChild | None = None) -> asyncio.Future[Any]:
+        n = next(n for n, made in reversed(self._made.items()) if made.future is wait)
+        work = Opened(self._entry.known, self._entry.recorded, n, wait, end)
+        call = self._call("step", "opened", None, "none") if end is None else self._call("step", "end", n, "read")
+        made = Made(call, self._lane.create_future(), work=work)
+        made.needs = n
         return self._add(made)
 
     def mask(self, text: str, name: str) -> None:
@@ -361,6 +364,7 @@ class Driver:
     def _take(self, made: Made, ended: Ended) -> None:
         self.now_ms = max(self.now_ms, ended.at_ms)
         self.held_bytes += len(ended.output or b"")
+        self.turns += 1
         if made.future.done():
             if made.box is not None and ended.error is None:
                 self._boxes.pass_on(made.box, ended.value(), self._made)

@@ -1,4 +1,4 @@
-"""The step that ends when a wait of a durable function is open. It begins after that."""
+"""A step of a durable function that begins when one of its waits is open."""
 
 from __future__ import annotations
 
@@ -6,30 +6,31 @@ import asyncio
 from collections.abc import Mapping
 from typing import Any
 
+from msgspec import Struct
+
 from executor.kernel.core.state import Step
 from executor.kernel.handler.base import Leaving
+from executor.kernel.handler.durable import EndChild
 from executor.kernel.run.recorded import RecordedEnds
 
 
-class Opened:
-    """Implements `Work`: returns the id of the wait that is step `n`, and its child run. `answer` is the end of the
-    wait."""
+class Opened(Struct):
+    """Implements `Work`: returns the id of the wait that is step `number`, and its child run, or does `end` to that."""
 
-    def __init__(self, known: Mapping[int, Step], recorded: RecordedEnds, n: int, answer: asyncio.Future[Any]) -> None:
-        self._known = known
-        self._recorded = recorded
-        self._n = n
-        self._answer = answer
+    known: Mapping[int, Step]
+    recorded: RecordedEnds
+    number: int
+    answer: asyncio.Future[Any]
+    end: EndChild | None = None
 
     async def run(self, n: int) -> Any:
-        if (known := self._known.get(self._n)) is not None:
-            after = known.started_seq
-        else:
-            after = max((max(step.started_seq, step.finished_seq) for step in self._known.values()), default=0)
-        found = await self._recorded.opened(self._n, after)
-        if found is None:  # it could not open
-            raise self._answer.exception() or Leaving
-        return found
+        known, steps = self.known.get(self.number), self.known.values()
+        last = max((max(step.started_seq, step.finished_seq) for step in steps), default=0)
+        after = last if known is None else known.started_seq
+        found = await self.recorded.opened(self.number, after)
+        if found is None and self.end is None:  # it could not open
+            raise self.answer.exception() or Leaving
+        return found if found is None or self.end is None else await self.end(found["child"])
 
     def again_ms(self, n: int, times: int, error: BaseException) -> int | None:
         return None

@@ -11,6 +11,7 @@ import weft
 from executor.errors import AnswerInvalid, WeftError
 from executor.kernel.journal.codec import data_of
 from executor.open.engine import Engine
+from executor.open.testing.crashes import crash_everywhere
 from executor.open.testing.engines import engine, settled
 from executor.open.testing.play import finish
 from tests.support.durable_functions import do, outside
@@ -187,3 +188,100 @@ async def test_a_child_that_cannot_start_fails_where_it_is_started() -> None:
     async with engine(workflows=[by_name]) as opened:
         view = await finish(opened, (await opened.submit(by_name)).run)
         assert view.error is not None and "unknown" in view.error["message"]
+
+
+LONG = 60 * 86_400  # the clock of a test is moved to the next time that is due, also while a run works
+
+
+@weft.durable(undo=LONG)
+async def careful(name: str) -> str:
+    await do(f"begin {name}")
+    try:
+        await weft.sleep(days=99)
+        return name
+    except weft.Cancelled:
+        await weft.sleep(minutes=1)
+        await do(f"undo {name}")
+        raise
+
+
+@weft.durable
+async def hurried(how: str) -> str:
+    try:
+        async with weft.timeout(hours=1):
+            match how:
+                case "call":
+                    await careful("a")
+                case "start":
+                    await (await weft.start(careful, "a"))
+                case "gather":
+                    await weft.gather(careful("a"), weft.sleep(days=9))
+                case "first":
+                    await weft.first(careful("a"), weft.sleep(minutes=30))
+                case _:
+                    await weft.first(weft.gather(careful("a"), weft.sleep(days=9)), weft.sleep(minutes=30))
+    except TimeoutError:
+        await do("too late")
+    else:
+        await do("the other one")
+    await weft.sleep(days=1)
+    return how
+
+
+@pytest.mark.parametrize("how", ["call", "start", "gather", "first", "first of nested"])
+async def test_a_child_run_that_is_dropped_is_awaited_unless_another_call_came_first(how: str) -> None:
+    outside.clear()
+    async with engine(workflows=[hurried, careful]) as opened:
+        run = (await opened.submit(hurried, how=how)).run
+        view = await finish(opened, run)
+        statuses = sorted([(await opened.runs.view(row.id)).status for row in await opened.runs.list()])
+    assert (view.status, view.output, statuses) == ("succeeded", how, ["cancelled", "succeeded"])
+    awaited = ["begin a", "undo a", "too late"]
+    assert sent() == (["begin a", "the other one", "undo a"] if how.startswith("first") else awaited)
+
+
+@weft.durable
+async def at_once() -> None:
+    async with weft.timeout(seconds=0):
+        await careful("a")
+
+
+@weft.durable
+async def impatient() -> str:
+    try:
+        async with weft.timeout(hours=1):
+            try:
+                async with weft.timeout(minutes=59.5):
+                    await careful("a")
+            finally:
+                await do("inner")
+    except TimeoutError:
+        await do("outer")
+    await weft.sleep(days=1)
+    return "done"
+
+
+async def test_a_second_timeout_does_not_wait_for_the_child() -> None:
+    outside.clear()
+    async with engine(workflows=[impatient, careful]) as opened:
+        view = await finish(opened, (await opened.submit(impatient)).run)
+    assert (view.status, sent()) == ("succeeded", ["begin a", "inner", "outer", "undo a"])
+
+
+async def test_a_child_that_was_not_begun_is_not_made() -> None:
+    outside.clear()
+    async with engine(workflows=[at_once, careful]) as opened:
+        view = await finish(opened, (await opened.submit(at_once)).run)
+        runs = await opened.runs.list()
+    assert view.error is not None and "TimeoutError" in view.error["message"], view.error
+    assert (len(runs), sent()) == (1, [])
+
+
+@pytest.mark.proof
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("how", ["call", "first"])
+async def test_a_crash_at_each_commit_while_a_child_is_dropped(how: str) -> None:
+    outside.clear()
+    report = await crash_everywhere(hurried, {"how": how}, outside=outside)
+    assert (report.status, report.output, report.ok) == ("succeeded", how, True)
+    assert report.crashes > 20, report

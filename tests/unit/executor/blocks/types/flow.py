@@ -88,6 +88,9 @@ class Own:
     def steps(self) -> Steps:
         raise BlockError("no steps here")
 
+    async def cancel_child(self, run: str) -> None:
+        raise NotImplementedError
+
     async def prepare_child(self, request: ChildRequest) -> NewRun:
         raise BlockError("no further runs here")
 
