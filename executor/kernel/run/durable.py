@@ -57,18 +57,15 @@ class Driver:
     _may_be_cancelled = False
 
     def __init__(self, entry: Entry, journal: StepJournal, work: StepWork, clock: Clock, timers: Timers) -> None:
-        self.now_ms = entry.started_ms
-        self.started_ms = entry.started_ms
+        self.now_ms = self.started_ms = entry.started_ms
         self.turns = 0
-        self.seed = entry.seed
-        self.by = entry.by
+        self.seed, self.by = entry.seed, entry.by
         self.body: Any = None
         self.held_bytes = 0
         self.refused: BlockError | None = None
         self._published = Published(journal, work.border)
         self._masks: dict[bytes, bytes] = {}
-        self._clock = clock
-        self._timers = timers
+        self._clock, self._timers = clock, timers
         self._loop = journal.loop
         self._lane = Lane(self._timer, lambda: self.now_ms, entry.seed)  # type: ignore[abstract]  # it gets those that it refuses by setattr
         self._file = ""  # of the code
@@ -93,9 +90,7 @@ class Driver:
     def _enter(self, entry: Entry, journal: StepJournal, work: StepWork) -> None:
         self.left: Left | None = None
         self._stays = self._is_away = False
-        self._entry = entry
-        self._journal = journal
-        self._work = work
+        self._entry, self._journal, self._work = entry, journal, work
         self._work.masks = self._masks
         self._received_seq = max(self._received_seq, *(step.finished_seq for step in entry.known.values()), 0)
         self._waits = LaneWaits(entry, self._made, work, self._arrived)

@@ -56,21 +56,21 @@ async def finish(
     if not isinstance(clock, ManualClock):
         raise TypeError("finish moves a ManualClock: open the engine with weft.testing.engine")
     loop = asyncio.get_running_loop()
-    seq, since_s = -1, loop.time()
+    commits, since_s = -1, loop.time()
     answered: set[tuple[str, str]] = set()
     for _ in range(_TURNS_MAX):
         await settled(engine, within_s=1.0)
         view = await engine.runs.view(run)
         if view.status in TERMINAL:
             return view
-        if view.seq != seq:
-            seq, since_s = view.seq, loop.time()
+        if engine.figures.commits != commits:  # of this run, or of one below it
+            commits, since_s = engine.figures.commits, loop.time()
         if engine.figures.attempts:
             since_s = loop.time()  # a handler is at work: it has a time limit of its own
             continue
         if await _answer(engine, run, answers or {}, answered):
             continue
-        if view.status != "waiting" and loop.time() - since_s < IDLE_S:
+        if (view.status != "waiting" or view.children_active) and loop.time() - since_s < IDLE_S:
             continue  # it is about to do something: time would pass in the middle of it
         due_ms = await _next_due_ms(engine)
         if due_ms is not None:
