@@ -29,8 +29,8 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef
 BLOCKS = (ast.If, ast.For, ast.AsyncFor, ast.While, ast.With, ast.AsyncWith, ast.Try, ast.Match)
 RECORDS = ("Struct", "NamedTuple", "Protocol", "TypedDict", "Enum", "Exception")  # what they hold is their purpose
 BOUNDS = {
-    "files": 640,  # services: import, triggers, knowledge; to be lowered to what they take
-    "lines": 110_500,  # the same
+    "files": 638,
+    "lines": 109_460,  # decision 61, fifth reading
     "longest file that is not generated": 520,
     f"functions over {SHORT} lines": 0,
     "modules in circles": 0,
@@ -234,7 +234,7 @@ def bounded(root: Path) -> dict[str, int]:
 
 
 def check(root: Path) -> list[str]:
-    """What is above its bound. No link is in git: a checkout of one named .venv replaces an environment."""
+    """Return what is above its bound, and links in git: a checkout of one named .venv replaces an environment."""
     figures = bounded(root)
     tracked = subprocess.run(["git", "ls-files", "-s"], cwd=root, capture_output=True, text=True, check=True).stdout
     links = [line.split("\t")[1] for line in tracked.splitlines() if line.startswith("120000 ")]

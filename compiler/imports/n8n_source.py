@@ -20,7 +20,7 @@ _RESERVED: Final = ("loop", "parallel", "workflow", "variable", "input")
 class Source:
     """`wires`: by target, (source, output, input). `loops`: by node of the type Loop Over Items, the nodes inside;
     `cycles`: the same for other cycles, by the node at which they begin; `returns`: what leads back to either.
-    `delayed`: pairs of which the second runs after the first, although no wire says so."""
+    `delayed`: pairs of which the second runs after the first, although no wire joins them."""
 
     def __init__(self, document: Mapping[str, Any]) -> None:
         self._document = document

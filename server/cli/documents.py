@@ -105,8 +105,8 @@ def _imported(document: Any, catalog: Catalog) -> tuple[Any, list[dict[str, Any]
 
 
 def _left(document: Any, catalog: Catalog) -> list[str]:
-    """Return what is left before it runs, as lines. No server says which names and connections there are, so all that
-    the document names are listed."""
+    """Return what is left before it runs, as lines. No server was asked which names and connections there are, so all
+    that the document names are listed."""
     import msgspec
 
     from compiler.compile import compile_document

@@ -37,7 +37,7 @@ class Entry(Struct, frozen=True):
     code: bool = False
 
     def checked(self, data: bytes) -> Package:
-        """Return the package, which is what the list says. Raises BadRequest."""
+        """Return the package, which is as the index describes it. Raises BadRequest."""
         found = sha256(data)
         if found != self.sha256:
             raise refused(

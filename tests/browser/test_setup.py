@@ -32,7 +32,7 @@ def world(servers: Servers, contexts: Contexts, tmp_path: Path) -> Iterator[tupl
 def imported(editor: Editor, document: dict[str, Any]) -> None:
     editor.page.goto("/")
     data = json.dumps(document).encode()
-    file: Any = {"name": "tell-slack.json", "mimeType": "application/json", "buffer": data}
+    file: Any = {"name": "notify-slack.json", "mimeType": "application/json", "buffer": data}
     editor.page.locator("input[type=file]").first.set_input_files(file)
     expect(editor.at("setup")).to_be_visible()
     editor.draft_id = editor.page.url.rsplit("/w/", 1)[1].split("?")[0]

@@ -162,12 +162,12 @@ async def test_branches_meet_and_lists_are_merged(tmp_path: Path) -> None:
         node("Kind", "switch", 3.2, rules={"values": [rule]}, options={"fallbackOutput": "extra"}),
         node("Old", "set", 3.4, **fields(text="={{ $json.name }} of {{ $json.city }} is old")),
         node("Young", "set", 3.4, **fields(text="={{ $json.name }} is young")),
-        post("Tell", "tell", text="={{ $json.text }}"),
+        post("Post", "post", text="={{ $json.text }}"),
     ]  # fmt: skip
     services = Services(people=PEOPLE, cities=cities)
     async with http(services.handle) as server:
         wires = "Start > People; Start > Cities; People > Join; Cities > Join:1; Join > Kind; "
-        wires += "Kind > Old; Kind.1 > Young; Old > Tell; Young > Tell"
+        wires += "Kind > Old; Kind.1 > Young; Old > Post; Young > Post"
         view = await run(tmp_path, workflow(nodes, wires), server)
     assert view.status == "succeeded", view.error
     assert sorted(body["text"] for _, _, body in services.sent) == ["Ada is young", "Cy of Rom is old"]
@@ -220,22 +220,22 @@ async def test_connectors_have_what_the_nodes_had(tmp_path: Path) -> None:
         "sheetName": {"__rl": True, "mode": "list", "value": "gid=0", "cachedResultName": "People"},
     }
     channel = {"__rl": True, "mode": "list", "value": "C1"}
-    columns = {"mappingMode": "defineBelow", "value": {"Name": "={{ $('Read').item.json.Name }}", "Note": "told"}}
+    columns = {"mappingMode": "defineBelow", "value": {"Name": "={{ $('Read').item.json.Name }}", "Note": "done"}}
     nodes = [
         START,
         node("Read", "googleSheets", 4.5, **sheet),
-        node("Tell", "slack", 2.2, select="channel", channelId=channel, text="=Hi {{ $json.Name }}"),
+        node("Post", "slack", 2.2, select="channel", channelId=channel, text="=Hi {{ $json.Name }}"),
         node("Write", "googleSheets", 4.5, operation="append", **sheet, columns=columns),
     ]
     services = Services(People={"values": [["Name", "Age"], ["Ada", "36"], ["Bo", "12"]]})
     async with http(services.handle) as server:
-        view = await run(tmp_path, workflow(nodes, "Start > Read; Read > Tell; Tell > Write"), server)
+        view = await run(tmp_path, workflow(nodes, "Start > Read; Read > Post; Post > Write"), server)
     assert view.status == "succeeded", view.error
-    told = [body for _, path, body in services.sent if path.endswith("postMessage")]
-    assert sorted(body["text"] for body in told) == ["Hi Ada", "Hi Bo"]
-    assert {body["channel"] for body in told} == {"C1"}
+    posted = [body for _, path, body in services.sent if path.endswith("postMessage")]
+    assert sorted(body["text"] for body in posted) == ["Hi Ada", "Hi Bo"]
+    assert {body["channel"] for body in posted} == {"C1"}
     rows = [body["values"] for _, path, body in services.sent if ":append" in path]
-    assert sorted(rows) == [[["Ada", "told"]], [["Bo", "told"]]]
+    assert sorted(rows) == [[["Ada", "done"]], [["Bo", "done"]]]
 
 
 async def test_an_agent_keeps_its_model_memory_tools_and_parser(tmp_path: Path) -> None:

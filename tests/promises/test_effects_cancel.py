@@ -66,7 +66,7 @@ async def undo(done: Any) -> None:
 
 
 @weft.workflow
-async def order(item: str):  # type: ignore[no-untyped-def]
+async def order(item: str):  # type: ignore[no-untyped-def]  # as users write them
     async def do() -> Any:
         await reserve(item)
         asked = await weft.approve("Charge?")
@@ -120,7 +120,7 @@ def simply(item: str, *, cancelled: Any = None, failed: Any = None, finally_: An
 
 
 @weft.workflow
-async def plain(item: str):  # type: ignore[no-untyped-def]
+async def plain(item: str):  # type: ignore[no-untyped-def]  # as users write them
     return await simply(item, cancelled=lambda done: release(done.reserve.id))
 
 
@@ -134,7 +134,7 @@ async def test_nothing_is_undone_after_a_success_or_a_failure(tmp_path: Path) ->
 
 
 @weft.workflow
-async def everything(item: str):  # type: ignore[no-untyped-def]
+async def everything(item: str):  # type: ignore[no-untyped-def]  # as users write them
     return await simply(
         item,
         failed=lambda error: tell(error.code, None),
@@ -154,7 +154,7 @@ async def test_a_cleanup_sees_what_was_done_however_it_ended(tmp_path: Path) -> 
 
 
 @weft.workflow
-async def both(item: str):  # type: ignore[no-untyped-def]
+async def both(item: str):  # type: ignore[no-untyped-def]  # as users write them
     async def do() -> Any:
         await reserve(item)
         await weft.sleep(300)
@@ -183,7 +183,7 @@ async def settled_in_sleep(engine: Engine, run: str) -> None:
 
 
 @weft.workflow(settings={"cleanup_timeout_s": 1})
-async def stuck(item: str):  # type: ignore[no-untyped-def]
+async def stuck(item: str):  # type: ignore[no-untyped-def]  # as users write them
     async def do() -> Any:
         await reserve(item)
         await weft.sleep(300)
@@ -202,7 +202,7 @@ async def test_a_compensation_is_bounded(tmp_path: Path) -> None:
 
 def test_a_call_that_is_not_there_is_refused_with_those_that_are() -> None:
     @weft.workflow
-    async def wrong(item: str):  # type: ignore[no-untyped-def]
+    async def wrong(item: str):  # type: ignore[no-untyped-def]  # as users write them
         return await weft.attempt(lambda: ship(item, "x"), cancelled=lambda done: release(done.shipp))
 
     with pytest.raises(DefinitionError, match=r"no call 'shipp'\. Its calls: ship"):
@@ -211,7 +211,7 @@ def test_a_call_that_is_not_there_is_refused_with_those_that_are() -> None:
 
 def test_a_value_from_within_is_read_by_the_argument() -> None:
     @weft.workflow
-    async def wrong(item: str):  # type: ignore[no-untyped-def]
+    async def wrong(item: str):  # type: ignore[no-untyped-def]  # as users write them
         made: list[Any] = []
 
         async def do() -> Any:

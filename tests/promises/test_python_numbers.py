@@ -50,7 +50,7 @@ async def of_an_inner_list(ids: list[Any]) -> Any:
 
 @weft.workflow
 async def chosen(ids: list[Any]) -> Any:
-    then = await weft.when((await same(ids[0]) != None) & (ids[0] < ids[1]), lambda: same(ids[0]), lambda: 0)  # noqa: E711
+    then = await weft.when((await same(ids[0]) != None) & (ids[0] < ids[1]), lambda: same(ids[0]), lambda: 0)  # noqa: E711 - it is compared with null
     otherwise = await weft.when(await same("a") == "b", lambda: 0, lambda: ids[1])
     return [then, otherwise]
 

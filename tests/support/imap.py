@@ -10,13 +10,13 @@ from email.message import EmailMessage
 
 
 class Imap:
-    """`said` has the commands that were sent. `mails` are bytes by UID."""
+    """`received` has the commands that were sent. `mails` are bytes by UID."""
 
     def __init__(self) -> None:
         self.place = ""
         self.validity = 1
         self.mails: dict[int, bytes] = {}
-        self.said: list[str] = []
+        self.received: list[str] = []
 
     def add(self, subject: str, text: str = "Hello", file: str = "") -> None:
         message = EmailMessage()
@@ -30,7 +30,7 @@ class Imap:
         writer.write(b"* OK ready\r\n")
         while line := (await reader.readline()).decode().rstrip():
             tag, _, command = line.partition(" ")
-            self.said.append(command)
+            self.received.append(command)
             lines, end = self._answer(command)
             writer.write(b"".join(each + b"\r\n" for each in [*lines, f"{tag} {end}".encode()]))
             await writer.drain()

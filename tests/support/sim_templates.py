@@ -406,5 +406,5 @@ def tell_slack() -> Json:
     told["subBlocks"]["text"]["value"] = "All is well"
     edge = {"source": "a", "target": "c", "sourceHandle": "source", "targetHandle": "target"}
     made["state"] |= {"blocks": {"a": start, "c": told}, "edges": [edge]}
-    made["state"]["metadata"] = {"name": "tell-slack", "description": "", "color": "#3972F6"}
+    made["state"]["metadata"] = {"name": "notify-slack", "description": "", "color": "#3972F6"}
     return made

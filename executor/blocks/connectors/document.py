@@ -331,8 +331,8 @@ def _problems_of_event(connector: Connector, event: EventList, at: str) -> Itera
         if name not in operation.fields:
             yield _wrong(f"{at}/set/{escape(name)}", f"{event.operation!r} has no field {name!r}.", "Remove it.")
     if event.time is not None and event.time.field and event.time.field not in operation.fields:
-        said = f"{event.operation!r} has no field {event.time.field!r}."
-        yield _wrong(f"{at}/time/field", said, "Name the field that takes the last time.")
+        message = f"{event.operation!r} has no field {event.time.field!r}."
+        yield _wrong(f"{at}/time/field", message, "Name the field that takes the last time.")
     if event.items is None and event.pages is None and operation.pages is None:
         yield _wrong(at, "It has no list.", "Add `items`, the pointer to the list in the answer.")
 
@@ -360,7 +360,7 @@ def _problems_of(operation: Operation, at: str, helping: set[str]) -> Iterator[d
     for name in operation.fields.keys() - used:
         yield _wrong(f"{at}/fields/{escape(name)}", "No part of a request uses it.", "Use it, or remove it.")
     if (pages := operation.pages) is not None and pages.kind in ("cursor", "last") and pages.next is None:
-        yield _wrong(f"{at}/pages", f"Pages of kind {pages.kind} need `next`.", "Say where it is, as a JSON pointer.")
+        yield _wrong(f"{at}/pages", f"Pages of kind {pages.kind} need `next`.", "Write where it is, as a JSON pointer.")
     if operation.idempotent_s and not operation.idempotent:
         yield _wrong(f"{at}/idempotent_s", "Nothing recognizes a second request.", "Add idempotent, or remove it.")
     for n, check in enumerate(operation.check):

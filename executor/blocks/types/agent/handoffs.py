@@ -66,8 +66,8 @@ def transfers_of(params: Mapping[str, Any]) -> dict[str, Tool]:
     about = {FIRST: "the agent that began"} | {one.name: one.description or "" for one in given}
     found = {}
     for name, text in about.items() if given else ():
-        tool, says = f"{TRANSFER}{name}", f"Hand the conversation over to the agent {name}. {text}".strip()
-        found[name] = Tool(tool, says, _REASON, ToolParams({"name": tool}), handoff=name)
+        tool, description = f"{TRANSFER}{name}", f"Hand the conversation over to the agent {name}. {text}".strip()
+        found[name] = Tool(tool, description, _REASON, ToolParams({"name": tool}), handoff=name)
     return found
 
 

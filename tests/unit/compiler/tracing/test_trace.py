@@ -228,7 +228,7 @@ def test_a_branch_reads_what_was_before_the_condition() -> None:
 def test_what_follows_a_branch_waits_for_both_ways() -> None:
     @workflow
     async def branch(order: str) -> None:
-        with when((await load(order)).customer == None):  # noqa: E711
+        with when((await load(order)).customer == None):  # noqa: E711 - it is compared with null
             await mail("a")
         await sleep(1)
 

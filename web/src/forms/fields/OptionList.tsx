@@ -18,7 +18,7 @@ interface Props {
   mono?: boolean
   below: () => DOMRect
   onChoose: (at: number) => void
-  /** What is said in place of options, or after them. */
+  /** A line in place of options, or after them. */
   children?: ReactNode
 }
 

@@ -16,7 +16,7 @@ def test_a_vector_is_stored_with_length_one_and_with_its_signs() -> None:
 
 
 def test_the_nearest_by_signs_contain_the_nearest() -> None:
-    """Of 2,000 vectors in 50 groups, nine tenths of the ten nearest and the nearest itself are among the candidates."""
+    """With 2,000 vectors in 50 groups, the nearest and nine tenths of the ten nearest are candidates."""
     dice = random.Random(7)
     groups = [[dice.gauss(0, 1) for _ in range(SIZE)] for _ in range(50)]
     made = [[number + dice.gauss(0, 1) for number in dice.choice(groups)] for _ in range(2_000)]
