@@ -13,7 +13,7 @@ from executor.service.topics.knowledge import CHUNK_CHARS, OVERLAP_CHARS, Collec
 from server.http.response import Json
 from server.http.table import Call, Routes, RouteSpec
 
-DocumentName = Annotated[str, Meta(max_length=500)]
+DocumentName = Annotated[str, Meta(min_length=1, max_length=500)]
 PAGE: Final = 100
 
 
@@ -35,8 +35,8 @@ class NewCollection(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class DocumentsQuery(Struct, frozen=True):
-    name: Annotated[DocumentName | None, Meta(description="Only the versions of this document.")] = None
-    after: Annotated[DocumentName, Meta(description="Names that follow this one: the last of the page before.")] = ""
+    name: Annotated[str | None, Meta(description="Only the versions of this document.")] = None
+    after: Annotated[str, Meta(description="Names that follow this one: the last of the page before.")] = ""
 
 
 class DocumentList(Struct, frozen=True):
@@ -60,7 +60,7 @@ class NewDocument(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class NameQuery(Struct, frozen=True):
-    name: DocumentName
+    name: Annotated[str, Meta(description="Of the document.")]
 
 
 class Search(Struct, frozen=True, forbid_unknown_fields=True):

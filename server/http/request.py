@@ -104,6 +104,8 @@ def _parameter(field: inspect.Field, written: Any) -> Parameter:
             (type,) = (one for one in type.types if not isinstance(one, inspect.NoneType))
     description = described.pop("description", "")
     schema, parse = _kind(field.encode_name, type, extra, written)
+    if field.required and schema == {"type": "string"}:
+        schema = {"type": "string", "minLength": 1}  # an empty one counts as absent
     return Parameter(
         field=field.name,
         name=field.encode_name,

@@ -30,6 +30,7 @@ from executor.kernel.store.run_rows import Append
 from executor.kernel.store.topics.claims import claim
 from executor.kernel.store.topics.inbox import post_message
 from executor.kernel.store.topics.journal import append
+from executor.kernel.store.topics.knowledge import DocumentRow
 from executor.kernel.store.topics.leases import begin_run, release
 from executor.kernel.store.topics.runs import create_run
 from executor.kernel.store.topics.snapshots import SNAPSHOT_SEQ_MIN, SnapshotRow
@@ -50,20 +51,28 @@ PASS_OVER = (*OF_CLAIMS, "ask for a place", "ask in vain", "assign places")
 # Says how many runs it found: one that is made between its statements is repaired and not counted.
 COUNTS = "set the clock back"
 STEP = 9  # the fast sample meets some changes with some others
-# Numbers that the database gives out are not given back; a batch is known by its run, a turn by its place among others.
+# Numbers that the database gives out are not given back; a batch is known by its run, a turn by its place among others,
+# a chunk by its document.
 ROWS = {
     "agent_memory": """
 SELECT workflow, scope, key, row_number() OVER (PARTITION BY workflow, scope, key ORDER BY n) AS place, turn, run_id,
        at_ms, messages
   FROM agent_memory""",
     "batches": "SELECT d.id, b.seq, b.head, b.payload FROM batches AS b JOIN run_details AS d ON d.n = b.n",
+    "knowledge_chunks": """
+SELECT d.name, d.version, c.position, c.signs, c.text, c.vector
+  FROM knowledge_chunks AS c LEFT JOIN knowledge_documents AS d ON d.n = c.document""",
+    "knowledge_words": """
+SELECT w.collection, w.word, d.name, d.version, c.position, w.count
+  FROM knowledge_words AS w LEFT JOIN knowledge_chunks AS c ON c.n = w.chunk
+  LEFT JOIN knowledge_documents AS d ON d.n = c.document""",
     "places": "SELECT p.key, p.n, p.epoch, p.node, p.attempt, p.asker, p.at_most, p.state FROM places AS p",
     "snapshots": "SELECT d.id, s.seq, s.data FROM snapshots AS s JOIN run_details AS d ON d.n = s.n",
 }
 TABLES = """
 SELECT relname FROM pg_class
  WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'p') AND NOT relispartition"""
-NUMBERED = ("run_details", "heads", "fires", "deliveries")
+NUMBERED = ("run_details", "heads", "fires", "deliveries", "knowledge_collections", "knowledge_documents")
 OF_NO_CHANGE = ("writers", "weft_schema")
 
 
@@ -337,7 +346,10 @@ def _within(session: psycopg.Connection[Any], change: Change) -> str:
 
 
 def _text(said: Any) -> str:
-    """A webhook has its last delivery with it, which does not take its row: it may be one behind."""
+    """A webhook has its last delivery with it, which does not take its row: it may be one behind. A document has a
+    number of the database."""
+    if isinstance(said, tuple) and said and isinstance(said[0], DocumentRow):
+        said = (replace(said[0], n=0), *said[1:])
     return repr(replace(said, last_run_at_ms=None, last_run_id=None) if isinstance(said, WebhookRow) else said)
 
 

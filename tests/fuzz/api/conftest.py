@@ -27,7 +27,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SyncServerProcess]:
     folder = tmp_path_factory.mktemp("openapi")
     process = SyncServerProcess(
-        folder, {"WEFT_TOKEN": TOKEN, "WEFT_FUNCTIONS": "tests.support.durable_stock"}, log=folder / "log"
+        folder,
+        {
+            "WEFT_TOKEN": TOKEN,
+            "WEFT_FUNCTIONS": "tests.support.durable_stock",
+            "WEFT_MODEL_LOCAL": "http://127.0.0.1:9/v1",  # nothing listens there
+        },
+        log=folder / "log",
     )
     yield process
     if process.running:

@@ -77,6 +77,8 @@ def meet(world: World) -> Callable[..., Case]:
                 case.path_parameters[name] = known[n % len(known)]
         if path.endswith("/events") and case.path_parameters.get("id") not in world.ended:
             case.headers["Accept"] = "application/json"  # a stream of an open run would not end
+        if path == "/api/knowledge/{collection}/documents" and "name" in case.query and right:
+            case.query["name"] = "book"
         if path == "/demo/echo":  # it fails and waits on request
             case.query.update({name: 0 for name in ("fail", "delay_ms") if str(case.query.get(name)).isdecimal()})
         if not right:
@@ -147,6 +149,12 @@ def _fitting(world: World, path: str) -> dict[str, Any]:
             return {"service": "", "base_url": "", "connection": CONNECTION}
         case "/api/blocks/{type}/choices":
             return {"field": "channel", "params": {"credential": "x"}}
+        case "/api/knowledge":
+            return {"name": "made", "model": "local:m", "chunk_chars": 1_000, "overlap_chars": 100}
+        case "/api/knowledge/{collection}/documents":
+            return {"name": "book", "text": "Another text.", "data": None, "media_type": ""}
+        case "/api/knowledge/{collection}/search":
+            return {"mode": "text"}
         case "/api/mcp/check":
             return {"url": "http://127.0.0.1:9/mcp", "headers": {}}
         case "/api/schedules/{id}":

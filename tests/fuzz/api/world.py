@@ -94,6 +94,11 @@ class World:
             assert client.put(f"/api/secrets/{name}", json={"value": "a value of a secret"}).status_code in (200, 201)
         for name in ("new", "gone"):
             assert client.put(f"/api/connections/{name}", json=CONNECTION).status_code in (200, 201)
+        for name in ("books", "gone"):
+            made = client.post("/api/knowledge", json={"name": name, "model": "local:m"})
+            assert made.status_code == 201, made.text
+        book = client.put("/api/knowledge/books/documents", json={"name": "book", "text": "A text."})
+        assert book.status_code == 202, book.text
         for user in ("ada", "bob"):
             assert client.post("/api/users", json={"id": user, "role": "viewer"}).status_code in (201, 409)
         made = client.post("/api/tokens", json={"name": "ci", "role": "viewer"})
@@ -106,6 +111,9 @@ class World:
         assert deletion.status_code == 202, deletion.text
         self.known = {
             ("/api/upkeep/gc/", "id"): [deletion.json()["job"]["id"]],
+            ("/api/knowledge/", "collection"): ["books"],
+            ("DELETE /api/knowledge/{collection}", "collection"): ["gone"],
+            ("DELETE /api/knowledge/{collection}/documents", "collection"): ["books"],
             ("/api/files/", "id"): [file.json()["id"]],
             ("/api/tokens/", "id"): tokens,
             ("/api/workflows/", "name"): ["ending", "asking"],
