@@ -388,7 +388,8 @@ def _params(connector: Connector, names: list[str]) -> dict[str, Any]:
     for n, (name, schema) in enumerate(_fields(connector).items()):
         ui = {"order": n + 2, **_widget(schema), **schema.get("x-ui", {})}
         if (its := offered.get(name)) is not None:
-            ui["choices"] = its.needs(operations[its.operation])  # the fields that they depend on
+            account = ["connection"] if connector.auth.kind != "none" else []
+            ui["choices"] = [*account, *its.needs(operations[its.operation])]  # the fields that they depend on
         properties[name] = {**schema, "x-ui": ui}
     auth, ui = connector.auth, {"order": _AFTER_FIELDS, "widget": "text"}
     if auth.kind != "none":

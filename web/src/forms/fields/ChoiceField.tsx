@@ -67,6 +67,7 @@ function OneChoice({
   label,
   params,
   schema,
+  hint,
 }: ControlProps & { onChoose: (value: Json | undefined) => void }): ReactElement {
   const { readonly } = useFieldScope()
   const input = useRef<HTMLInputElement>(null)
@@ -75,7 +76,8 @@ function OneChoice({
   const [active, setActive] = useState(-1)
   const text = textOf(value)
   const title = titleOfChoice(type ?? '', name, text)
-  const list = useChoices(type ?? '', name, params ?? {}, typed, open)
+  const lacking = lackingFor(hint.choices ?? [], params ?? {})
+  const list = useChoices(type ?? '', name, params ?? {}, typed, open && !lacking)
   const own = typed.trim()
   const rows = list.choices.map((each) => ({
     key: String(each.value),
@@ -189,7 +191,8 @@ function OneChoice({
           below={() => input.current!.parentElement!.getBoundingClientRect()}
           onChoose={choose}
         >
-          {list.error ??
+          {lacking ??
+            list.error ??
             (list.busy
               ? 'Asking the service'
               : rows.length
@@ -247,6 +250,15 @@ function useChoices(
     error,
     more: () => ask(found.next, found.choices),
   }
+}
+
+/** What has to be filled in before the service can be asked. */
+function lackingFor(needs: readonly string[], params: JsonObject): string | null {
+  const isFilled = (name: string): boolean =>
+    textOf(params[name]) !== '' || (name === 'connection' && !!params.credential)
+  const name = needs.find((each) => !isFilled(each))
+  if (name === undefined) return null
+  return name === 'connection' ? 'Choose or make a connection first.' : `Fill in ${name.replaceAll('_', ' ')} first.`
 }
 
 function wrong(error: unknown): string {

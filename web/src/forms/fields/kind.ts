@@ -56,7 +56,7 @@ export interface Hint {
   /** The way to sign in to the service of a connection, and its address. */
   auth?: ServiceAuth
   handles?: 'id' | 'items' | 'value'
-  /** The service lists what it can be; these params have to be filled in before. */
+  /** The service lists what it can be; these params have to be filled in before, `connection` or the credential. */
   choices?: readonly string[]
   kind?: Kind
   title?: string

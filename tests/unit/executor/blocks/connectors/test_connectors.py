@@ -111,7 +111,7 @@ def test_choices_are_written_once_and_may_have_a_field_of_their_own() -> None:
     document["operations"]["look"] = {"title": "Look", "path": "/{{shop}}", "required": ["shop"], "fields": {}}
     document["operations"]["look"]["fields"]["shop"] = {"type": "string"}
     form = ConnectorBlock(checked(document)).spec.params["properties"]
-    assert form["shop"]["x-ui"]["choices"] == ["town"] and "choices" not in form["shop"]
+    assert form["shop"]["x-ui"]["choices"] == ["connection", "town"] and "choices" not in form["shop"]
     document["operations"]["look"]["fields"]["shop"]["choices"] = {"operation": "list"}
     with pytest.raises(BadRequest, match="has other choices in another operation"):
         checked(document)
