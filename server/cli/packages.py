@@ -218,7 +218,9 @@ def index(listed: tuple[str, ...], signing_key: Path, target: Path) -> None:
 @click.argument("name")
 @click.option("--to", type=click.Path(path_type=Path), metavar="FOLDER", help="Default: weft-NAME.")
 def new_connector(name: str, to: Path | None) -> None:
-    """Write a repository of a connector NAME: its document, tests that pass, a README, and what makes it a package."""
+    """Write a repository of a connector NAME.
+
+    It has the document, tests that pass, a README, and what makes it a package."""
     if not name.isidentifier() or name != name.lower():
         raise Refused(f"NAME must have small letters, digits and _ only, not {name!r}.")
     folder = to or Path(f"weft-{name.replace('_', '-')}")

@@ -13,7 +13,7 @@ async def test_json_that_is_no_workflow_is_refused(client: httpx.AsyncClient, do
     refused = await client.post("/api/drafts", json={"document": document, "name": "file"})
     assert (refused.status_code, refused.json()["code"]) == (422, "format_unknown")
     assert (refused.json()["detail"], refused.json()["pointer"]) == ("This JSON is not a workflow.", "/document")
-    assert "exported from Sim" in refused.json()["hint"]
+    assert "exported from n8n or Sim" in refused.json()["hint"]
     assert (await client.get("/api/drafts")).json()["drafts"] == []
 
 

@@ -78,7 +78,8 @@ def module(flow: Path) -> ModuleType:
 
 @pytest.fixture
 def settings(settings: Settings, flow: Path) -> Settings:
-    return msgspec.structs.replace(settings, functions=(str(flow),))
+    """No lane is kept: a test changes the code of this process, as if it were one that has just begun."""
+    return msgspec.structs.replace(settings, functions=(str(flow),), lanes=0)
 
 
 async def run_of(engine: Engine, module: ModuleType, *, ends: bool = False, **input: Any) -> str:

@@ -37,7 +37,20 @@ def test_all_commands_are_made_here() -> None:
         text = path.read_text()
         assert "weft[" not in text, path
         named |= set(re.findall(r"\binstall\([\"'](\w+)[\"']\)", text))
-    assert named == {"js", "secrets", "sql", "llm", "mcp", "postgres", "python", "oidc", "otel", "kubernetes", "dask"}
+    assert named == {
+        "js",
+        "secrets",
+        "sql",
+        "llm",
+        "mcp",
+        "postgres",
+        "python",
+        "oidc",
+        "otel",
+        "kubernetes",
+        "dask",
+        "pdf",
+    }
 
 
 def test_the_extra_of_servers_has_all_that_the_smaller_ones_have() -> None:
