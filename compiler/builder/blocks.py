@@ -254,7 +254,7 @@ class Agent(Block, type="agent"):
         system: Text | UnsetType = UNSET,
         messages: Any = UNSET,
         tools: Sequence[Mapping[str, Any] | IsTool] | UnsetType = UNSET,
-        handoffs: Sequence[Handoff] | UnsetType = UNSET,
+        handoffs: Sequence[Mapping[str, Any] | Handoff] | UnsetType = UNSET,
         output_schema: Mapping[str, Any] | UnsetType = UNSET,
         memory: Any = UNSET,
         max_rounds: int | UnsetType = UNSET,
@@ -264,8 +264,10 @@ class Agent(Block, type="agent"):
     ) -> None:
         given = dict(locals())
         if not isinstance(handoffs, UnsetType):
-            given["handoffs"] = [one.params for one in handoffs]
-            tools = team([] if isinstance(tools, UnsetType) else tools, handoffs)
+            given["handoffs"] = [one.params if isinstance(one, Handoff) else one for one in handoffs]
+            others = [one for one in handoffs if isinstance(one, Handoff)]
+            if others:
+                tools = team([] if isinstance(tools, UnsetType) else tools, others)
         self.calls = [] if isinstance(tools, UnsetType) else list(called(tools))
         self._begin(given | {"tools": UNSET if isinstance(tools, UnsetType) else entries(tools)}, options)
 
