@@ -57,6 +57,7 @@ def test_a_template_shows_its_services_and_opens(editor: Editor, watched: Watche
     card.get_by_role("button", name="Weekly report").click()
     expect(editor.at("canvas")).to_be_visible()
     expect(editor.page.locator(".card").first).to_be_visible()
+    expect(editor.page.get_by_text("Connect Stripe")).to_be_visible()  # the list of what is left is open
     watched.check()
 
 

@@ -62,7 +62,7 @@ export default function Home(): ReactElement {
   }
   const open = async (document: Document): Promise<void> => {
     try {
-      navigate(`/w/${(await api.createDraft(document, document.name)).id}`)
+      navigate(addressOf(await api.createDraft(document, document.name)))
     } catch (error) {
       toast(messageOf(error), 'err')
     }
@@ -87,13 +87,13 @@ export default function Home(): ReactElement {
       }
     }
     setTrouble(wrong)
-    if (last && files.length === 1) navigate(addressOf(last))
+    if (last && files.length === 1) navigate(addressOf(last.draft))
     else drafts.reload()
   }
   usePaste((text) => {
     if (why) return
     importText(text).then(
-      (imported) => navigate(addressOf(imported)),
+      (imported) => navigate(addressOf(imported.draft)),
       (error: unknown) => setTrouble([messageOf(error)]),
     )
   })

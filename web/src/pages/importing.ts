@@ -30,7 +30,7 @@ export async function importText(text: string, fileName?: string): Promise<Impor
 }
 
 /** The editor, with the list of what is left to do if there is any. */
-export const addressOf = ({ draft }: Imported): string => `/w/${draft.id}${draft.tasks?.length ? '?setup=1' : ''}`
+export const addressOf = ({ id, tasks }: Draft): string => `/w/${id}${tasks?.length ? '?setup=1' : ''}`
 
 /** What a form would begin with: defaults, else the first example of each field. */
 export function sampleInput(schema: JsonSchema | null | undefined): Json {
