@@ -148,10 +148,16 @@ def email(step: Step) -> Made | None:
     return Made("email", params, "")
 
 
+def _quoted(name: object) -> str:
+    """Return a name of an export as SQL has it; no character of it ends the name."""
+    return '"' + str(name).replace('"', '""') + '"'
+
+
 def sql(step: Step) -> Made | None:
     """Postgres and MySQL: what n8n writes into the text of a query becomes a parameter."""
     operation = step.text("operation") or ("insert" if step.node.version >= 2 else "executeQuery")
-    table = ".".join(filter(None, (str(located(step.get("schema")) or ""), str(located(step.get("table")) or ""))))
+    places = (located(step.get(name)) for name in ("schema", "table"))
+    table = ".".join(_quoted(place) for place in places if place not in (None, ""))
     values: dict[str, Any] = {}
     if operation == "executeQuery":
         parts: list[str] = []
@@ -182,15 +188,15 @@ def sql(step: Step) -> Made | None:
             values[f"c{at}"] = (
                 step.texts.value(chosen[name], name) if chosen else step.item.js((name,)) if step.item else ""
             )
-        listing = ", ".join(f'"{name}"' for name in names)
-        query = f"INSERT INTO {table} ({listing}) VALUES (:{', :'.join(values)}) RETURNING *"  # noqa: S608 - names of the export
+        listing = ", ".join(map(_quoted, names))
+        query = f"INSERT INTO {table} ({listing}) VALUES (:{', :'.join(values)}) RETURNING *"  # noqa: S608 - names are quoted
     elif operation in ("select", "read"):
         tests = []
         for at, one in enumerate(listed(step.get("where"), "values")):
             values[f"w{at}"] = step.texts.value(one.get("value"), str(one.get("column")))
-            tests.append(f'"{one.get("column")}" = :w{at}')
+            tests.append(f"{_quoted(one.get('column'))} = :w{at}")
         where = f" WHERE {' AND '.join(tests)}" if tests else ""
-        query = f"SELECT * FROM {table}{where}"  # noqa: S608 - names of the export
+        query = f"SELECT * FROM {table}{where}"  # noqa: S608 - names are quoted
     else:
         return None
     reads = re.match(r"\s*(select|with|show)\b", query, re.IGNORECASE) is not None

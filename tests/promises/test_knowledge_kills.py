@@ -4,28 +4,22 @@ words once, no search finds half a version, and nothing of a deleted one stays."
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Sequence
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from executor.blocks.http.client import GuardedClient
 from executor.blocks.knowledge.text import words_of
 from executor.blocks.llm.base import Vectors
 from executor.blocks.llm.endpoints import Endpoints
-from executor.blocks.sandbox.sandbox import Sandbox
-from executor.blocks.services import Services
-from executor.blocks.types.registry import Registry
-from executor.kernel.store.sqlite.store import SQLiteStore
 from executor.kernel.store.topics.store import Store
 from executor.open.engine import Engine
 from executor.open.testing.crashes import killer
-from executor.open.testing.engines import BEGIN_MS, LEASE_MS, SECRET, ManualClock
 from executor.open.testing.process import DONE, in_child
 from server.scripted_model import ScriptedModel
-from tests.support.killed import Fault
+from tests.support.killed import Killed
 from weft import testing
 
 pytestmark = pytest.mark.proof
@@ -48,55 +42,24 @@ class Witness(ScriptedModel):
         return await super().embed(name, texts)
 
 
-class Ingest:
-    """Adds two versions of a document and deletes it. `nth`: of the processes, each begins when the leases of those
-    before have lapsed."""
+class Ingest(Killed):
+    """Adds two versions of a document to the collection `run`, and deletes it."""
 
-    def __init__(self, database: str, name: str, nth: int, fault: Fault | None) -> None:
-        self.database, self.name, self.nth, self.fault = database, name, nth, fault
-        self.armed = False
-
-    def _point(self, name: str) -> None:
-        if self.armed and self.fault is not None:
-            self.fault(name)
-
-    @asynccontextmanager
-    async def engine(self) -> AsyncIterator[Engine]:
-        store: Store
-        if self.database.startswith("postgres"):
-            from executor.kernel.store.postgres.store import PostgresStore
-
-            store = PostgresStore(self.database, fault=self._point)
-        else:
-            store = SQLiteStore(self.database, fault=self._point)
-        sandbox = Sandbox(threads=1)
-        endpoints = Endpoints({"DEV": Witness()})
-        engine = await Engine.open(
-            store,
-            registry=Registry.load(sandbox=sandbox),
-            services=Services(sandbox=sandbox, http=GuardedClient(), endpoints=endpoints),
-            secret=SECRET,
-            clock=ManualClock(BEGIN_MS + self.nth * 2 * LEASE_MS),
-            lease_ms=LEASE_MS,
-        )
-        self.armed = True
-        try:
-            yield engine
-        finally:
-            await engine.close(grace_s=1)
+    def ingesting(self) -> AbstractAsyncContextManager[Engine]:
+        return self.opened(endpoints=Endpoints({"DEV": Witness()}))
 
     async def play(self) -> None:
-        async with self.engine() as engine:
+        async with self.ingesting() as engine:
             knowledge = engine.knowledge
-            if self.name not in {one.name for one in await knowledge.all()}:
-                await knowledge.create(self.name, "dev:words", chunk_chars=250, overlap_chars=0)
+            if self.run not in {one.name for one in await knowledge.all()}:
+                await knowledge.create(self.run, "dev:words", chunk_chars=250, overlap_chars=0)
             # A process that comes after a kill finds one version whole or none, before it does anything.
             await self._check_visible(engine)
             versions = [one.version for one in await self._versions(engine) if one.state == "visible"]
             for version in (1, 2):
                 if versions and versions[-1] >= version:
                     continue
-                added = await knowledge.add(self.name, "book", text(version).encode())
+                added = await knowledge.add(self.run, "book", text(version).encode())
                 view = await engine.wait_finished(added.run, 150)
                 assert view.status == "succeeded", view.error
                 await self._check_visible(engine)
@@ -105,24 +68,24 @@ class Ingest:
             await self._check_rows(engine)
 
     async def delete(self) -> None:
-        async with self.engine() as engine:
-            names = {one.name for one in await engine.knowledge.documents(self.name)}
+        async with self.ingesting() as engine:
+            names = {one.name for one in await engine.knowledge.documents(self.run)}
             if "book" in names:
-                await engine.knowledge.remove(self.name, "book")
+                await engine.knowledge.remove(self.run, "book")
             await self._sweep(engine)
-            assert await engine.knowledge.search(self.name, "chunk3") == []
+            assert await engine.knowledge.search(self.run, "chunk3") == []
             assert await self._of_collection(engine.store) == ([], [], [])
 
     async def _versions(self, engine: Engine) -> list[Any]:
         try:
-            return await engine.knowledge.document(self.name, "book")
+            return await engine.knowledge.document(self.run, "book")
         except Exception as error:
             assert getattr(error, "code", "") == "document_not_found", error
             return []
 
     async def _check_visible(self, engine: Engine) -> None:
         """All chunks of one version, by both searches."""
-        found = await engine.knowledge.search(self.name, "version1 version2", 50)
+        found = await engine.knowledge.search(self.run, "version1 version2", 50)
         if any(one.state == "visible" for one in await self._versions(engine)):
             assert len(found) == CHUNKS and len({one.version for one in found}) == 1
             assert sorted(one.position for one in found) == list(range(CHUNKS))
@@ -146,7 +109,7 @@ class Ingest:
 
     async def _of_collection(self, store: Store) -> tuple[Any, Any, Any]:
         of = "collection = (SELECT n FROM knowledge_collections WHERE name = :name)"
-        ask, name = store._readers.all, {"name": self.name}
+        ask, name = store._readers.all, {"name": self.run}
         documents = await ask(f"SELECT n, status FROM knowledge_documents WHERE {of}", name)
         query = f"""
 SELECT n, position, text, vector FROM knowledge_chunks

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any
 
 import weft
 from executor.blocks.http.client import GuardedClient
+from executor.blocks.llm.endpoints import Endpoints
 from executor.blocks.sandbox.sandbox import Sandbox
 from executor.blocks.services import Services
 from executor.blocks.types.functions import blocks_of
 from executor.blocks.types.registry import Registry
+from executor.kernel.handler.base import Block
 from executor.kernel.store.sqlite.store import SQLiteStore
 from executor.kernel.store.topics.store import Store
 from executor.open.engine import Engine
@@ -32,8 +34,11 @@ class Killed:
         if self.armed and self.fault is not None:
             self.fault(name)
 
+    def engine(self, flow: weft.DurableFunction[..., Any]) -> AbstractAsyncContextManager[Engine]:
+        return self.opened(blocks_of([flow], None))
+
     @asynccontextmanager
-    async def engine(self, flow: weft.DurableFunction[..., Any]) -> AsyncIterator[Engine]:
+    async def opened(self, blocks: Sequence[Block] = (), endpoints: Endpoints | None = None) -> AsyncIterator[Engine]:
         if self.database.startswith("postgres"):
             from executor.kernel.store.postgres.store import PostgresStore
 
@@ -43,8 +48,8 @@ class Killed:
         sandbox = Sandbox(threads=1)
         engine = await Engine.open(
             store,
-            registry=Registry.load(blocks_of([flow], None), sandbox=sandbox),
-            services=Services(sandbox=sandbox, http=GuardedClient()),
+            registry=Registry.load(blocks, sandbox=sandbox),
+            services=Services(sandbox=sandbox, http=GuardedClient(), endpoints=endpoints or Endpoints()),
             secret=SECRET,
             clock=ManualClock(BEGIN_MS + self.nth * 2 * LEASE_MS),
             lease_ms=LEASE_MS,

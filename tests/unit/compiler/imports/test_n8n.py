@@ -238,6 +238,14 @@ def test_tools_stay_where_they_are() -> None:
     assert [one.pointer for one in not_imported(made.document)] == ["/blocks/agent/params/tools/1"]
 
 
+def test_names_of_an_export_cannot_end_what_they_stand_in() -> None:
+    odd = 'a"; DROP TABLE b; --'
+    where = {"values": [{"column": odd, "value": 1}]}
+    made = only("postgres", 2.5, operation="select", schema="public", table=odd, where=where)
+    quoted = '"a""; DROP TABLE b; --"'
+    assert made["params"]["query"] == f'SELECT * FROM "public".{quoted} WHERE {quoted} = :w0'
+
+
 def test_an_expression_in_a_query_is_a_parameter() -> None:
     query = "SELECT * FROM t WHERE name = '{{ $json.name }}' AND n > {{ $json.n }}"
     made = only("postgres", 2.5, operation="executeQuery", query=f"={query}")
