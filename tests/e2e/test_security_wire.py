@@ -128,6 +128,8 @@ def names(server: SyncServerProcess, asking: dict[str, Any]) -> dict[str, str]:
         "{conversation}": "0123456789abcdef",
         "{n}": "1",
         "{service}": "tea",
+        "{type}": "connector.slack",
+        "{collection}": "letters",
     }
 
 
