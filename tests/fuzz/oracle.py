@@ -80,8 +80,8 @@ _CLEAR, _STATUS = Path("/proc/self/clear_refs"), Path("/proc/self/status")
 
 
 def leads_somewhere(document: Any, pointer: str) -> bool:
-    """Is this a JSON pointer to a place in the document, or to a member that is missing in one? A block without
-    `params` has missing ones all the same."""
+    """Is this a JSON pointer to a place in the document, or to a member that is missing in one? A block or a tool of an
+    agent without `params` has missing ones all the same."""
     if pointer == "":
         return True
     if not pointer.startswith("/"):
@@ -95,5 +95,7 @@ def leads_somewhere(document: Any, pointer: str) -> bool:
         elif isinstance(at, list) and name.isdecimal() and int(name) < len(at):
             at = at[int(name)]
         else:
-            return n == len(parts) - 1 or (parts[0] == "blocks" and n == 2 and part == "params")
+            return n == len(parts) - 1 or (
+                parts[0] == "blocks" and part == "params" and (n == 2 or parts[n - 2] == "tools")
+            )
     return True
