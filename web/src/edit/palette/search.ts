@@ -28,8 +28,12 @@ const ALSO: Readonly<Record<string, string>> = {
   run_workflow: 'call child subflow',
 }
 
-const starts = (words: string, query: string): boolean =>
-  query.trim() !== '' && ` ${words}`.includes(` ${query.trim().toLowerCase()}`)
+/** A whole word is worth more than letters in the middle of a name ("if" is no Shopify), the start of one less. */
+function fits(words: string, query: string): number {
+  const wanted = query.trim().toLowerCase()
+  if (!wanted || !` ${words}`.includes(` ${wanted}`)) return 0
+  return ` ${words} `.includes(` ${wanted} `) ? 710 : 600
+}
 
 /** Those that fit what is typed, best first. */
 export function search(specs: readonly BlockSpec[], query: string): BlockSpec[] {
@@ -37,7 +41,7 @@ export function search(specs: readonly BlockSpec[], query: string): BlockSpec[] 
     Math.max(
       fuzzy(spec.title, query),
       fuzzy(spec.type, query) - 1,
-      starts(ALSO[spec.type] ?? '', query) ? 600 : 0,
+      fits(ALSO[spec.type] ?? '', query),
       fuzzy(spec.description, query) > 650 ? 100 : 0,
     )
   return specs
