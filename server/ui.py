@@ -23,7 +23,6 @@ POLICY = (
     "connect-src 'self'; object-src 'none'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
 )
 PAGE_HEADERS = {"Content-Security-Policy": POLICY, "Cache-Control": "no-cache"}
-ENCODINGS = (("br", ".br"), ("gzip", ".gz"))
 FOR_EVER = "public, max-age=31536000, immutable"
 
 
@@ -69,12 +68,10 @@ class _Assets(StaticFiles):
     of its own."""
 
     async def get_response(self, path: str, scope: Scope) -> Response:
-        for encoding, ending in accepted(Headers(scope=scope).get("accept-encoding", "")):
-            _, found = await anyio.to_thread.run_sync(self.lookup_path, path + ending)
-            if found is not None:
-                response = await super().get_response(path + ending, scope)
-                response.headers["Content-Encoding"] = encoding
-                break
+        packed = f"{path}.gz"
+        if takes_gzip(Headers(scope=scope).get("accept-encoding", "")) and await self._exists(packed):
+            response = await super().get_response(packed, scope)
+            response.headers["Content-Encoding"] = "gzip"
         else:
             response = await super().get_response(path, scope)
         if response.status_code in (200, 206, 304):
@@ -82,12 +79,15 @@ class _Assets(StaticFiles):
             response.headers["Vary"] = "Accept-Encoding"
         return response
 
+    async def _exists(self, path: str) -> bool:
+        _, found = await anyio.to_thread.run_sync(self.lookup_path, path)
+        return found is not None
 
-def accepted(header: str) -> list[tuple[str, str]]:
-    """Return the encodings of an Accept-Encoding header that the build makes, best first, with the endings of its
-    files."""
+
+def takes_gzip(header: str) -> bool:
+    """Whether an Accept-Encoding header admits gzip."""
     wanted: dict[str, bool] = {}
     for part in header.lower().split(","):
         name, _, weight = part.partition(";")
         wanted[name.strip()] = weight.replace(" ", "") not in ("q=0", "q=0.0", "q=0.00", "q=0.000")
-    return [(name, ending) for name, ending in ENCODINGS if wanted.get(name, wanted.get("*", False))]
+    return wanted.get("gzip", wanted.get("*", False))

@@ -2,7 +2,7 @@
 // this server), and the licences of everything that is bundled in one file beside it.
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { brotliCompressSync, gzipSync } from 'node:zlib'
+import { gzipSync } from 'node:zlib'
 
 import react from '@vitejs/plugin-react'
 import { defineConfig, type Plugin } from 'vite'
@@ -10,6 +10,7 @@ import { defineConfig, type Plugin } from 'vite'
 const server = process.env.WEFT_URL ?? 'http://127.0.0.1:8765'
 
 // Beside each asset, what a browser may get instead (server/ui.py): compressing while it waits would cost more than it saves.
+// Gzip alone: brotli is a seventh smaller, and each form adds a megabyte to what everyone installs.
 // One packet takes what is smaller, compressed or not, and on disk each file takes 4 KB at least.
 const PACKET = 1400
 const compressed: Plugin = {
@@ -18,12 +19,8 @@ const compressed: Plugin = {
     for (const name of Object.keys(bundle).filter((name) => /^assets\/.*\.(js|css)$/.test(name))) {
       const path = join(options.dir!, name)
       const data = readFileSync(path)
-      for (const [ending, packed] of [
-        ['br', brotliCompressSync(data)],
-        ['gz', gzipSync(data, { level: 9 })],
-      ] as const) {
-        if (data.length > PACKET && packed.length < data.length) writeFileSync(`${path}.${ending}`, packed)
-      }
+      const packed = gzipSync(data, { level: 9 })
+      if (data.length > PACKET && packed.length < data.length) writeFileSync(`${path}.gz`, packed)
     }
   },
 }

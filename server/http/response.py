@@ -30,7 +30,7 @@ from executor.kernel.store.topics.waits import WaitStatus
 from executor.kernel.store.topics.workflows import VERSION_MAX
 from executor.kernel.values.files import ANY_MEDIA, Files
 from server.http.errors import problem
-from server.ui import accepted
+from server.ui import takes_gzip
 
 Status = TypeVar("Status", RunStatus, WaitStatus)
 T = TypeVar("T")
@@ -287,7 +287,7 @@ class PackedJson(Json[T]):
     def __init__(self, value: T, accept: str | None) -> None:
         super().__init__(value)
         headers = {"Vary": "Accept-Encoding"}
-        if any(name == "gzip" for name, _ in accepted(accept or "")):
+        if takes_gzip(accept or ""):
             self.body = _gzip(self.body)
             headers["Content-Encoding"] = "gzip"
         self.init_headers({"Cache-Control": "no-store", **headers})
