@@ -255,7 +255,7 @@ def test_a_webhook_is_tried_published_and_called(servers: Servers, contexts: Con
     page = contexts(server.url, permissions=["clipboard-read", "clipboard-write"]).page()
     user = Newcomer(page)
     page.get_by_role("button", name="Triggers").click()
-    expect(page.get_by_role("button", name="Chat page")).to_be_focused()
+    expect(page.get_by_test_id("palette-start")).to_be_focused()
     page.get_by_role("button", name="Webhook").click()
     expect(user.card("Start")).to_have_count(0)  # nothing was done with it yet
     user.add("set", after="Webhook")

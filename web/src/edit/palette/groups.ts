@@ -23,6 +23,11 @@ export const GROUP_ICONS: Readonly<Record<string, IconName>> = {
 }
 /** Within a group the everyday ones come first. */
 const FIRST = [
+  'start',
+  'webhook',
+  'schedule',
+  'chat_trigger',
+  'form_trigger',
   'function',
   'http',
   'email',
