@@ -123,6 +123,8 @@ async def _end(call: Call, who: Principal) -> None:
 @route.page("GET", "/loom/{id}", "All runs of a workflow")
 @route.page("GET", "/runs", "Runs")
 @route.page("GET", "/approvals", "Open requests to people")
+@route.page("GET", "/knowledge", "Collections of documents")
+@route.page("GET", "/knowledge/{id}", "A collection of documents")
 @route.page("GET", "/usage", "Tokens and costs")
 @route.page("GET", "/settings", "Settings")
 async def editor(call: Call) -> Response:

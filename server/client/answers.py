@@ -54,7 +54,7 @@ class Collected(TypedDict):
 class CollectionList(TypedDict): collections: list[CollectionView]
 class CollectionView(TypedDict):
     name: str; description: str; model: str; dimension: int; chunk_chars: int; overlap_chars: int; created_at_ms: int
-    created_by: str | None; documents: int; chunks: int
+    created_by: str | None; documents: int; chunks: int; chars: int; pending: int; failed: int
 class ConnectionDeleted(TypedDict): name: str; deleted: bool
 class ConnectionList(TypedDict): connections: list[ConnectionView]; redirect_uri: str; providers: list[KnownProvider]
 class ConnectionSpec(TypedDict):

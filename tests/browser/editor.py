@@ -37,6 +37,9 @@ class Api:
     def post(self, path: str, body: Any = None) -> Any:
         return httpx.post(self.url + path, json={} if body is None else body, timeout=ASK_S).raise_for_status().json()
 
+    def put(self, path: str, body: Any) -> Any:
+        return httpx.put(self.url + path, json=body, timeout=ASK_S).raise_for_status().json()
+
     def draft(self, doc: dict[str, Any]) -> str:
         return str(self.post("/api/drafts", {"document": doc, "name": doc["name"]})["id"])
 

@@ -25,6 +25,7 @@ TABS_MAX = 120
 CASES = [{"id": "yes", "title": "Yes", "when": "true"}, {"id": "no", "title": "No"}]
 SKIPPED = {"type": "loop", "name": "Skipped", "at": [640, 128], "size": [384, 160], "params": {"count": 2}}
 LOOM = "all-runs"
+HANDBOOK = "handbook"
 PRUNED = document(
     {
         "which": {"type": "condition", "name": "Which", "at": [288, 0], "params": {"cases": CASES}},
@@ -57,6 +58,10 @@ def screens(editor: Editor, page: Page) -> Iterator[str]:
     pruned = editor.api.run(PRUNED, wait_s=20)
     editor.api.post("/api/workflows", {"document": {**DOC, "name": LOOM}})
     editor.api.post(f"/api/workflows/{LOOM}/runs?wait=20", {})
+    model = "openai:text-embedding-3-small"  # without a key: its document fails
+    if not editor.api.get("/api/knowledge")["collections"]:
+        editor.api.post("/api/knowledge", {"name": HANDBOOK, "model": model, "description": "How we work"})
+    editor.api.put(f"/api/knowledge/{HANDBOOK}/documents", {"name": "tea", "text": "Green tea"})
     shown: dict[str, Locator] = {
         "/": page.locator(".tile").first,
         f"/w/{draft}": page.get_by_test_id("block-ask"),
@@ -67,6 +72,8 @@ def screens(editor: Editor, page: Page) -> Iterator[str]:
         "/runs": page.get_by_test_id(f"run-{run}"),
         f"/loom/{LOOM}": page.locator(".loomcard").first,
         "/approvals": page.locator(".waits__card").first,
+        "/knowledge": page.get_by_test_id(f"collection-{HANDBOOK}"),
+        f"/knowledge/{HANDBOOK}": page.get_by_text("failed"),
         "/usage": page.get_by_text("No model was asked in these days"),
         **{
             f"/settings?page={one}": page.locator(".sets__page").get_by_role("heading", name=name)

@@ -42,6 +42,8 @@ PUBLIC = {
     "/",
     "/api/resume/{token}",
     "/approvals",
+    "/knowledge",
+    "/knowledge/{id}",
     "/usage",
     "/loom/{id}",
     "/callbacks/{token}",

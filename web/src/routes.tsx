@@ -20,6 +20,7 @@ const ROUTES: readonly PageRoute[] = [
   { pattern: /^\/runs\/([^/]+)$/, page: page(() => import('./pages/Run')) },
   { pattern: /^\/loom\/([^/]+)$/, page: page(() => import('./pages/Loom')) },
   { pattern: /^\/approvals$/, page: page(() => import('./pages/Approvals')) },
+  { pattern: /^\/knowledge(?:\/([^/]+))?$/, page: page(() => import('./pages/Knowledge')) },
   { pattern: /^\/usage$/, page: page(() => import('./pages/Usage')) },
   { pattern: /^\/settings$/, page: page(() => import('./pages/Settings')) },
 ]

@@ -37,7 +37,8 @@ DocumentState = Literal["visible", "pending", "failed"]
 
 
 class CollectionView(Struct, frozen=True):
-    """`documents` and `chunks` that searches find. `dimension` of the vectors is 0 until there is one."""
+    """`documents`, `chunks` and `chars` that searches find; `pending` and `failed` count versions that are not visible.
+    `dimension` of the vectors is 0 until there is one."""
 
     name: str
     description: str
@@ -49,6 +50,9 @@ class CollectionView(Struct, frozen=True):
     created_by: str | None
     documents: int
     chunks: int
+    chars: int
+    pending: int
+    failed: int
 
 
 class DocumentView(Struct, frozen=True):

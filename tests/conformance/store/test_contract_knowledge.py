@@ -47,7 +47,7 @@ async def test_a_version_is_seen_when_all_its_chunks_have_vectors(store: Store) 
     assert [chunk.text for chunk in sorted(await store.found_chunks(chunks), key=lambda one: one.n)] == ["one", "two"]
     assert sorted(count for _, count in await store.chunks_with_word("docs", 7, 10)) == [1, 2]
     [head] = await store.list_collections()
-    assert (head.dimension, head.documents, head.chunks) == (1, 1, 2)
+    assert (head.dimension, head.documents, head.chunks, head.chars) == (1, 1, 2, 20)
 
 
 async def test_a_new_version_takes_the_place_of_the_one_before(store: Store) -> None:
@@ -74,6 +74,8 @@ async def test_the_run_of_a_version_is_made_with_it(store: Store) -> None:
     assert head.n == row.n and head.run_status is None and await store.get_run("embeds") is not None
     [other] = [await added(store, replace(BOOK, name="other", run_id="never"))]
     assert [one.run_status for one in await store.list_knowledge("docs", "other")] == [""] and other.version == 1
+    collection = await store.get_collection("docs")
+    assert collection is not None and (collection.documents, collection.pending, collection.failed) == (0, 1, 1)
 
 
 async def test_what_is_deleted_is_gone_at_once_and_then_swept(store: Store) -> None:

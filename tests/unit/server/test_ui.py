@@ -16,7 +16,7 @@ from server import ui
 from server.app import create_app
 from server.settings import Settings
 
-PAGES = ("/", "/w/abc", "/loom/abc", "/runs", "/runs/abc", "/approvals", "/usage", "/settings")
+PAGES = ("/", "/w/abc", "/loom/abc", "/runs", "/runs/abc", "/approvals", "/knowledge/abc", "/usage", "/settings")
 
 
 @pytest.fixture

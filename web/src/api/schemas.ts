@@ -289,7 +289,8 @@ export interface CollectionList {
   collections: CollectionView[]
 }
 
-/** `documents` and `chunks` that searches find. `dimension` of the vectors is 0 until there is one. */
+/** `documents`, `chunks` and `chars` that searches find; `pending` and `failed` count versions that are not visible.
+ * `dimension` of the vectors is 0 until there is one. */
 export interface CollectionView {
   name: string
   description: string
@@ -301,6 +302,9 @@ export interface CollectionView {
   created_by: string | null
   documents: number
   chunks: number
+  chars: number
+  pending: number
+  failed: number
 }
 
 /** `service`: the connector of the block that names the connection, and `base_url` the address of its service there.

@@ -21,6 +21,7 @@ import { isForPeople } from '../edit/shell/waiting'
 import { Examples, FirstVisit, Templates } from './home/Examples'
 import { DraftTile, WorkflowTile } from './home/items'
 import { Tickets } from './home/Tickets'
+import { useDrop } from './drop'
 import { addressOf, importText, type Imported } from './importing'
 import { ListState, Stale, usePolled } from './parts'
 import { messageOf } from '../ui/words'
@@ -233,7 +234,7 @@ export default function Home(): ReactElement {
         ) : null}
       </main>
       {dropping ? (
-        <div className="home__drop" aria-hidden="true">
+        <div className="dropping" aria-hidden="true">
           <p>Drop to import</p>
         </div>
       ) : null}
@@ -359,39 +360,6 @@ function Skeleton(): ReactElement {
       ))}
     </ul>
   )
-}
-
-/** Files dragged over the window; true while they are. */
-function useDrop(take: (files: readonly File[]) => void): boolean {
-  const [over, setOver] = useState(false)
-  const latest = useRef(take)
-  latest.current = take
-  useEffect(() => {
-    const hasFiles = (event: DragEvent): boolean => event.dataTransfer?.types.includes('Files') ?? false
-    const onOver = (event: DragEvent): void => {
-      if (!hasFiles(event)) return
-      event.preventDefault()
-      setOver(true)
-    }
-    const onLeave = (event: DragEvent): void => {
-      if (event.relatedTarget === null) setOver(false)
-    }
-    const onDrop = (event: DragEvent): void => {
-      setOver(false)
-      if (!hasFiles(event)) return
-      event.preventDefault()
-      latest.current([...(event.dataTransfer?.files ?? [])])
-    }
-    addEventListener('dragover', onOver)
-    addEventListener('dragleave', onLeave)
-    addEventListener('drop', onDrop)
-    return () => {
-      removeEventListener('dragover', onOver)
-      removeEventListener('dragleave', onLeave)
-      removeEventListener('drop', onDrop)
-    }
-  }, [])
-  return over
 }
 
 /** JSON pasted outside of text fields. */

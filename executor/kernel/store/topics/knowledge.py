@@ -31,10 +31,14 @@ class CollectionRow(Struct, frozen=True):
 
 
 class CollectionHead(CollectionRow, frozen=True):
-    """`documents` and `chunks` that searches find."""
+    """`documents`, `chunks` and `chars` that searches find; `pending`: versions whose run is open; `failed`: others
+    that no search finds."""
 
     documents: int
     chunks: int
+    chars: int
+    pending: int
+    failed: int
 
 
 class NewDocument(Struct, frozen=True):
@@ -114,14 +118,17 @@ class FoundChunk(Struct, frozen=True):
 
 
 TEXT_OF: Final = ("sha256", "title", "source")
-COLLECTION = columns(CollectionRow)
 DOCUMENT = ", ".join(f"d.{name}" for name in DocumentRow.__struct_fields__)
 TAKE = "UPDATE knowledge_collections SET model = model WHERE name = :name RETURNING n"
 HEADS: Final = f"""
-SELECT {COLLECTION}, (SELECT count(*) FROM knowledge_documents AS d WHERE d.collection = c.n AND d.status = 'visible'),
-       (SELECT CAST(coalesce(sum(d.chunks), 0) AS bigint) FROM knowledge_documents AS d
-         WHERE d.collection = c.n AND d.status = 'visible')
-  FROM knowledge_collections AS c"""
+SELECT {", ".join(f"c.{name}" for name in CollectionRow.__struct_fields__)},
+       count(CASE WHEN d.status = 'visible' THEN 1 END),
+       CAST(coalesce(sum(CASE WHEN d.status = 'visible' THEN d.chunks END), 0) AS bigint),
+       CAST(coalesce(sum(CASE WHEN d.status = 'visible' THEN d.chars END), 0) AS bigint),
+       count(CASE WHEN d.status = 'pending' AND r.id IS NOT NULL AND r.status IS NULL THEN 1 END),
+       count(CASE WHEN d.status = 'pending' AND (r.id IS NULL OR r.status IS NOT NULL) THEN 1 END)
+  FROM knowledge_collections AS c LEFT JOIN knowledge_documents AS d ON d.collection = c.n AND d.status <> 'gone'
+  LEFT JOIN run_details AS r ON r.id = d.run_id AND d.status = 'pending'"""
 DOCUMENTS = f"""
 SELECT {DOCUMENT},
        (SELECT count(*) FROM knowledge_chunks AS k WHERE k.document = d.n AND k.vector IS NOT NULL),
@@ -272,11 +279,11 @@ async def gone_chunks(readers: Readers) -> list[GoneChunk]:
 
 
 async def get_collection(readers: Readers, name: str) -> CollectionHead | None:
-    return await readers.fetch_one(CollectionHead, f"{HEADS} WHERE c.name = :name", {"name": name})
+    return await readers.fetch_one(CollectionHead, f"{HEADS} WHERE c.name = :name GROUP BY c.n", {"name": name})
 
 
 async def list_collections(readers: Readers) -> list[CollectionHead]:
-    return await readers.fetch(CollectionHead, f"{HEADS} ORDER BY c.name")
+    return await readers.fetch(CollectionHead, f"{HEADS} GROUP BY c.n ORDER BY c.name")
 
 
 async def list_knowledge(

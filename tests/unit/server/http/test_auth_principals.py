@@ -185,6 +185,8 @@ LEAST_ROLE = {
     "GET /": "public",
     "GET /runs/{id}": "public",
     "GET /w/{id}": "public",
+    "GET /knowledge": "public",
+    "GET /knowledge/{id}": "public",
     "GET /usage": "public",
     "GET /runs": "public",
     "GET /approvals": "public",

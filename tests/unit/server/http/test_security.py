@@ -164,6 +164,8 @@ def test_the_public_routes_are_these() -> None:
         "/",
         "/api/resume/{token}",
         "/approvals",
+        "/knowledge",
+        "/knowledge/{id}",
         "/usage",
         "/loom/{id}",
         "/chat/{name}/{token}/{conversation}/{n}/answer",

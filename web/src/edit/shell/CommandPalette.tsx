@@ -1,7 +1,6 @@
 // All commands, blocks, workflows and pages in one list (mod+K), found by a few letters.
 
 import { useMemo, useState, type ReactElement } from 'react'
-import { useStore } from 'zustand'
 import { api } from '../../net/api'
 import { uiStore } from '../../state/ui'
 import { useData } from '../../ui/useData'
@@ -12,12 +11,7 @@ import { Overlay } from './Overlay'
 const SHOWN_MAX = 60
 const NONE: readonly string[] = []
 
-export default function CommandPalette(): ReactElement | null {
-  const open = useStore(uiStore, (s) => s.overlay === 'palette')
-  return open ? <Open /> : null
-}
-
-function Open(): ReactElement {
+export default function CommandPalette(): ReactElement {
   const [query, setQuery] = useState('')
   const stored = useData(() => api.workflows(), [])
   const names = stored.value?.map((each) => each.name) ?? NONE
@@ -65,5 +59,3 @@ function matching(all: readonly CommandItem[], query: string): CommandItem[] {
     .slice(0, SHOWN_MAX)
     .map((each) => each.item)
 }
-
-export { CommandPalette }

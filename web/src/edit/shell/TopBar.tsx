@@ -10,12 +10,12 @@ import { Link, useLocation } from '../../ui/navigation'
 import { loadServer } from '../../state/server'
 import { uiStore } from '../../state/ui'
 import { useServerReadOnly } from '../../ui/rights'
-import CommandPalette from './CommandPalette'
 import { rerunStore } from '../../actions/start'
 import { useApprovals } from './waiting'
 import './shell.css'
 
 // Fetched when they are opened.
+const CommandPalette = lazy(() => import('./CommandPalette'))
 const ShortcutSheet = lazy(() => import('./ShortcutSheet'))
 const RerunDialog = lazy(() => import('./RerunDialog'))
 
@@ -28,6 +28,7 @@ const TABS: readonly BarTab[] = [
   { to: '/', label: 'Workflows' },
   { to: '/runs', label: 'Runs' },
   { to: '/approvals', label: 'Approvals' },
+  { to: '/knowledge', label: 'Knowledge' },
   { to: '/usage', label: 'Usage' },
   { to: '/settings', label: 'Settings' },
 ]
@@ -46,6 +47,7 @@ export default function TopBar({ left, right, approvals, tabs = TABS }: TopBarPr
   const { path } = useLocation()
   const counted = useApprovals()
   const waiting = approvals ?? counted
+  const palette = useStore(uiStore, (s) => s.overlay === 'palette')
   const sheet = useStore(uiStore, (s) => s.overlay === 'shortcuts')
   const rerun = useStore(rerunStore, (s) => s.from !== null)
   const readOnly = useServerReadOnly()
@@ -56,7 +58,7 @@ export default function TopBar({ left, right, approvals, tabs = TABS }: TopBarPr
       <header className="bar">
         <Link to="/" className="bar__brand" aria-label="weft">
           <Mark />
-          {left ? null : 'weft'}
+          {left ? null : <span className="bar__word">weft</span>}
         </Link>
         {left}
         <nav className="bar__tabs" aria-label="Pages">
@@ -82,8 +84,8 @@ export default function TopBar({ left, right, approvals, tabs = TABS }: TopBarPr
           {left ? null : <FindAnything />}
           {right}
         </div>
-        <CommandPalette />
         <Suspense fallback={null}>
+          {palette ? <CommandPalette /> : null}
           {sheet ? <ShortcutSheet /> : null}
           {rerun ? <RerunDialog /> : null}
         </Suspense>

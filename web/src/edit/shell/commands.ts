@@ -127,6 +127,7 @@ function pages(): CommandItem[] {
     to('/', 'Workflows'),
     to('/runs', 'Runs'),
     to('/approvals', 'Approvals'),
+    to('/knowledge', 'Knowledge'),
     to('/usage', 'Usage'),
     to('/settings', 'Settings'),
   ]

@@ -1,27 +1,50 @@
 // The model of a block: one of those that this server can ask, with its price, or any other that is typed.
 
-import { useMemo, useRef, useState, type KeyboardEvent, type ReactElement } from 'react'
-import type { Json } from '../../api/schemas'
+import { useRef, useState, type KeyboardEvent, type ReactElement } from 'react'
+import type { Json, Offer } from '../../api/schemas'
 import { offeredModels } from '../../net/usage'
 import { Icon } from '../../ui/icons'
 import { useData } from '../../ui/useData'
 import type { ControlProps } from './control'
+import type { FieldIds } from './FieldShell'
 import { modelOptions, priceOf, type ModelOption } from './models'
 import { OptionList } from './OptionList'
 import { useFieldScope } from './scope'
 
 export function ModelField({ value, onChange, ids, path }: ControlProps): ReactElement {
   const { doc, readonly } = useFieldScope()
+  return (
+    <ModelBox
+      ids={ids}
+      testId={path}
+      value={textOf(value)}
+      readonly={readonly}
+      optionsOf={(typed, offers) => modelOptions(typed, offers, doc)}
+      aboutOf={priceOf}
+      onChange={onChange}
+    />
+  )
+}
+
+interface ModelBoxProps {
+  ids: FieldIds
+  testId: string
+  value: string
+  readonly?: boolean
+  optionsOf: (typed: string, offers: readonly Offer[]) => readonly ModelOption[]
+  /** What stands below, of a model. */
+  aboutOf: (model: string, offers: readonly Offer[]) => string
+  onChange: (model: string | undefined) => void
+}
+
+export function ModelBox(props: ModelBoxProps): ReactElement {
+  const { ids, testId, value: model, readonly = false, optionsOf, aboutOf, onChange } = props
   const offers = useData(offeredModels, [])
   const input = useRef<HTMLInputElement>(null)
   const [open, setOpen] = useState(false)
   const [typed, setTyped] = useState('')
   const [active, setActive] = useState(-1)
-  const model = textOf(value)
-  const options = useMemo(
-    () => (open ? modelOptions(typed, offers.value ?? [], doc) : []),
-    [open, typed, offers.value, doc],
-  )
+  const options = open ? optionsOf(typed, offers.value ?? []) : []
   const show = (): void => {
     if (readonly) return
     setTyped('')
@@ -56,7 +79,7 @@ export function ModelField({ value, onChange, ids, path }: ControlProps): ReactE
           type="text"
           role="combobox"
           id={ids.control}
-          data-testid={`field-${path}`}
+          data-testid={`field-${testId}`}
           value={model}
           readOnly={readonly}
           placeholder="Choose a model"
@@ -80,8 +103,8 @@ export function ModelField({ value, onChange, ids, path }: ControlProps): ReactE
         />
         <Icon name="down" size={12} />
       </div>
-      <p className="model__price" data-testid={`price-${path}`}>
-        {offers.error ? 'The models of the server could not be read.' : model ? priceOf(model, offers.value ?? []) : ''}
+      <p className="model__price" data-testid={`price-${testId}`}>
+        {offers.error ? 'The models of the server could not be read.' : model ? aboutOf(model, offers.value ?? []) : ''}
       </p>
       {open ? (
         <OptionList

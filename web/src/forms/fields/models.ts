@@ -22,12 +22,20 @@ export function priceOf(model: string, offers: readonly Offer[]): string {
   const [endpoint, name] = split(model)
   const offer = offers.find((each) => each.name === endpoint)
   if (offer && isScripted(offer)) return `${FREE}: it calls each tool that the prompt names`
-  if (!offer) return model.includes('<') || !name ? '' : 'This server has no such endpoint.'
+  if (!offer) return endpointProblem(model, offers)
   const priced = offer.models.find((each) => each.name === name)
   const price = priced
     ? `${dollars(priced.input)} in, ${dollars(priced.output)} out per million tokens`
     : 'Its price is not known'
   return offer.ready ? price : `${price}. No key is set for ${offer.name}.`
+}
+
+/** Why the endpoint of a model cannot be asked; empty if it can, or is not typed yet. */
+export function endpointProblem(model: string, offers: readonly Offer[]): string {
+  const [endpoint, name] = split(model)
+  const offer = offers.find((each) => each.name === endpoint)
+  if (!offer) return model.includes('<') || !name ? '' : 'This server has no such endpoint.'
+  return offer.ready ? '' : `No key is set for ${offer.name}.`
 }
 
 export function modelOptions(typed: string, offers: readonly Offer[], doc: Document): ModelOption[] {
@@ -51,6 +59,26 @@ export function modelOptions(typed: string, offers: readonly Offer[], doc: Docum
   }
   const fitting = typed.trim() ? ranked(options, typed) : options
   return fitting.filter((each, i) => fitting.findIndex((other) => other.model === each.model) === i).slice(0, SHOWN)
+}
+
+/** Known models of embeddings. Other endpoints have none, or the name of the model is typed. */
+const EMBEDDINGS: Record<string, readonly string[]> = {
+  dev: ['words'],
+  openai: ['text-embedding-3-small', 'text-embedding-3-large'],
+  anthropic: [],
+}
+
+export function embeddingOptions(typed: string, offers: readonly Offer[]): ModelOption[] {
+  const options = offers.flatMap(({ name, host, ready }): ModelOption[] => {
+    const group = ready ? `${name}, ${host}` : `${name}, needs a key`
+    return (EMBEDDINGS[name] ?? ['']).map((model) => ({
+      model: `${name}:${model}`,
+      price: model ? '' : 'Type the name of a model',
+      group,
+      open: !model,
+    }))
+  })
+  return typed.trim() ? ranked(options, typed) : options
 }
 
 /** Groups keep their order; in a group the best fit is first. */

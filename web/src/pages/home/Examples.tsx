@@ -101,7 +101,7 @@ export function Templates({
           </Button>
         ) : null}
       </div>
-      <ul className="home__grid">
+      <ul className="home__grid home__templates">
         {shown.map((template) => (
           <Tile
             key={template.name}
