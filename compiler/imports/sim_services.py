@@ -14,6 +14,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Mapping
 from itertools import count
+from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple, get_args
 
 import orjson
@@ -26,31 +27,8 @@ NOTES_MAX: Final = 4_000
 _VERSION: Final = re.compile(r"_v\d+$")
 _SECRET: Final = re.compile(r"credential|secret|token|password|api_?key|access_?key", re.IGNORECASE)
 _REFERENCE: Final = re.compile(r"\{\{\s*[A-Za-z_][A-Za-z0-9_]*\s*\}\}")
-_OTHERS: Final = {
-    "file": "Replace it with a start field or an http block that reads the file.",
-    "knowledge": "Replace it with a knowledge block, and add the documents to a collection.",
-    "mail": "Replace it with an email block.",
-    "mysql": "Replace it with an sql block if the data can be in PostgreSQL or SQLite.",
-    "postgresql": "Replace it with an sql block.",
-    "sendgrid": "Replace it with an email block.",
-    "smtp": "Replace it with an email block.",
-    "supabase": "Replace it with an sql block that asks its PostgreSQL database, or with an http block.",
-}
 _NAME: Final = re.compile(r"[^A-Za-z0-9_-]+")
 _ANY: Final = "Replace it with an http block that calls the service, or a connector made of its OpenAPI description."
-# The names that Sim shows for its block types, where they differ from the type.
-_TITLES: Final = {
-    "api": "API",
-    "generic_webhook": "Webhook",
-    "github": "GitHub",
-    "github_webhook": "GitHub",
-    "human_in_the_loop": "Human in the Loop",
-    "linkedin": "LinkedIn",
-    "mysql": "MySQL",
-    "postgresql": "PostgreSQL",
-    "workflow_input": "Workflow",
-    "x": "X",
-}
 # Fields of the account, and switches of Sim's form, are left out without a loss.
 _FORM: Final = frozenset(
     {"operation", "authMethod", "credential", "manualCredential", "destinationType", "messageFormat", "triggerMode"}
@@ -77,90 +55,25 @@ class Operation(NamedTuple):
     fixed: dict[str, Any]
 
 
-# Below the name of a service, a line for each of Sim's operations: its name, that of ours, and our params with Sim's
-# settings (of the same name without `=`), of which the first with a value counts. `kind:` stands before settings that
-# are no text; `param!VALUE` is what Sim's operation always does. The first one is that of a block that names none.
-_TABLE: Final = """
-slack
-  send send_message channel=channel|manualChannel text thread_ts=threadTs blocks=json:blocks
-  update update_message channel=channel|manualChannel ts=updateTimestamp text=updateText
-  react add_reaction channel=channel|manualChannel ts=reactionTimestamp emoji=emojiName
-  read read_messages channel=channel|manualChannel
-  list_channels list_channels
-gmail
-  send_gmail send to cc subject text=body thread=threadId
-  search_gmail search search=query
-  read_gmail read message=messageId
-  add_label_gmail change_labels message=labelActionMessageId add=list:manualLabelId|labelSelector
-  remove_label_gmail change_labels message=labelActionMessageId remove=list:manualLabelId|labelSelector
-  move_gmail change_labels message=moveMessageId add=list:manualDestinationLabel|destinationLabel \
-    remove=list:manualSourceLabel|sourceLabel
-  mark_read_gmail change_labels message=actionMessageId remove!UNREAD
-  mark_unread_gmail change_labels message=actionMessageId add!UNREAD
-  archive_gmail change_labels message=actionMessageId remove!INBOX
-  unarchive_gmail change_labels message=actionMessageId add!INBOX
-google_sheets
-  read read_rows spreadsheet=spreadsheetId|manualSpreadsheetId range
-  append append_rows spreadsheet=spreadsheetId|manualSpreadsheetId range rows=rows:values cells=valueInputOption
-  write update_rows spreadsheet=spreadsheetId|manualSpreadsheetId range rows=rows:values cells=valueInputOption
-  update update_rows spreadsheet=spreadsheetId|manualSpreadsheetId range rows=rows:values cells=valueInputOption
-  clear clear_rows spreadsheet=spreadsheetId|manualSpreadsheetId range
-notion
-  notion_query_database query_database database=databaseId|databaseSelector filter=json:filter sorts=json:sorts
-  notion_add_database_row create_page database=databaseId|databaseSelector properties=json:properties
-  notion_update_page update_page page=pageId|pageSelector properties=json:properties
-  notion_search search words=query
-linear
-  linear_create_issue create_issue team=teamId|manualTeamId title description priority=number:priority \
-    assignee=assigneeId labels=list:labelIds
-  linear_update_issue update_issue issue=issueId title description status=stateId assignee=assigneeId
-  linear_create_comment comment issue=issueId body
-  linear_get_issue read_issue issue=issueId
-discord
-  discord_send_message send_message channel=channelId text=content
-  discord_edit_message edit_message channel=channelId message=messageId text=content
-  discord_get_messages read_messages channel=channelId count=number:limit
-  discord_add_reaction add_reaction channel=channelId message=messageId emoji
-telegram
-  telegram_message send_message chat=chatId text
-  telegram_send_photo send_photo chat=chatId photo caption
-s3
-  put_object put_object bucket=bucketName key=objectKey content content_type=contentType region
-  list_objects list_objects bucket=bucketName begins_with=prefix after=continuationToken count=number:maxKeys region
-  delete_object delete_object bucket=bucketName key=objectKey region
-github
-  github_create_issue create_issue owner repo title body labels=list:labels assignees=list:assignees
-  github_update_issue update_issue owner repo number=number:issue_number title body issue_state=state
-  github_issue_comment comment owner repo number=number:issue_number body
-  github_list_issues list_issues owner repo which=state label=labels
-  github_get_issue read_issue owner repo number=number:issue_number
-  github_get_file_content read_file owner repo file=path ref
-  github_trigger_workflow start_workflow owner repo workflow_file=workflow_id branch=ref inputs=json:inputs
-"""
-
-
-def _operations() -> dict[str, dict[str, Operation]]:
-    found: dict[str, dict[str, Operation]] = {}
-    for line in filter(None, _TABLE.split("\n")):
-        name, *words = line.split()
-        if not words:
-            known = found.setdefault(name, {})
+def _operation_of(line: str) -> Operation:
+    """Read an operation of the table: the name of ours, then our params with Sim's settings (of the same name without
+    `=`), of which the first with a value counts. `kind:` stands before settings that are no text; `param!VALUE` is what
+    Sim's operation always does."""
+    name, *words = line.split()
+    operation = Operation(name, {}, {})
+    for word in words:
+        param, _, always = word.partition("!")
+        if always:
+            operation.fixed[param] = [always]
             continue
-        operation = known[name] = Operation(words[0], {}, {})
-        for word in words[1:]:
-            param, _, always = word.partition("!")
-            if always:
-                operation.fixed[param] = [always]
-                continue
-            param, _, settings = word.partition("=")
-            kind, _, names = (settings or param).rpartition(":")
-            operation.fields[param] = Field(tuple(names.split("|")), _KINDS[kind])
-    return found
+        param, _, settings = word.partition("=")
+        kind, _, names = (settings or param).rpartition(":")
+        operation.fields[param] = Field(tuple(names.split("|")), _KINDS[kind])
+    return operation
 
 
-_OPERATIONS: Final = _operations()
-# Services whose first operation is the one of a Sim block that names none.
-_DEFAULTED: Final = frozenset({"slack", "gmail", "google_sheets", "discord", "telegram"})
+_SIM: Final = orjson.loads(Path(__file__).with_name("sim_services.json").read_bytes())
+SERVICES: Final[dict[str, Any]] = _SIM["services"]  # by Sim's block type; `default`: of a block that names no operation
 
 
 def connector(
@@ -193,13 +106,12 @@ def connector(
 
 
 def _operation(service: str, settings: Mapping[str, Any]) -> Operation | None:
-    known = _OPERATIONS.get(service, {})
-    named = settings.get("operation")
+    row = SERVICES.get(service, {})
+    named = settings.get("operation") or row.get("default")
     if service == "slack" and (settings.get("destinationType") == "dm" or settings.get("files") not in NOTHING):
         return None
-    if named in (None, ""):
-        return next(iter(known.values()), None) if service in _DEFAULTED else None
-    return known.get(named) if isinstance(named, str) else None
+    line = row.get("operations", {}).get(named) if isinstance(named, str) else None
+    return None if line is None else _operation_of(line)
 
 
 def _value(field: Field, settings: Mapping[str, Any], texts: Texts) -> Any:
@@ -224,7 +136,7 @@ def _range(settings: Mapping[str, Any], texts: Texts) -> str:
 def _account(block: Settings, service: str, properties: Mapping[str, Any]) -> dict[str, Any]:
     """Return the params for the account. A token that was an environment name stays one. A connection replaces
     accounts, and tokens in the document; a secret does if the service can have no connection."""
-    names = {"s3": ("accessKeyId", "secretAccessKey"), "github": ("apiKey",)}.get(service, ("botToken",))
+    names = SERVICES[service].get("secrets", ["botToken"])
     title = title_of(service)
     given = [block.secret(name, f"Its {title} credential") for name in names]
     if all(given):
@@ -257,15 +169,15 @@ def service_of(kind: str) -> str:
 def title_of(kind: str) -> str:
     """`google_sheets_v2` -> `Google Sheets`."""
     service = service_of(kind)
-    return _TITLES.get(service) or service.replace("_", " ").title()
+    return _SIM["titles"].get(service) or service.replace("_", " ").title()
 
 
 def advice(kind: str) -> str:
     """Return the next step for a block of this type."""
     service = service_of(kind)
-    if service in _OPERATIONS:
+    if service in SERVICES:
         return f"Replace it with the block connector.{service}."
-    return _OTHERS.get(service, _ANY)
+    return str(_SIM["advice"].get(service, _ANY))
 
 
 def tool_of(tool: Mapping[str, Any], taken: Collection[str], texts: Texts) -> tuple[dict[str, Any], list[Loss]]:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from compiler.imports.sim import convert
-from compiler.imports.sim_services import _OPERATIONS
+from compiler.imports.sim_services import SERVICES, _operation_of
 from executor.blocks.connectors.stored import connectors
 from executor.blocks.types.registry import Registry
 from tests.support.sim_templates import TEMPLATES, service
@@ -170,11 +170,13 @@ def test_references_reach_the_result() -> None:
 
 
 def test_the_table_names_what_connectors_have() -> None:
-    for name, operations in _OPERATIONS.items():
+    for kind, row in SERVICES.items():
+        name, operations = row.get("service", kind), row["operations"]
         spec = REGISTRY.get(f"connector.{name}")
         assert spec is not None, name
         properties = spec.params["properties"]
-        for operation in operations.values():
+        assert row.get("default") is None or row["default"] in operations, name
+        for operation in map(_operation_of, operations.values()):
             assert operation.name in properties["operation"]["enum"], (name, operation.name)
             for field in {*operation.fields, *operation.fixed} - {"region"}:
                 assert operation.name in properties[field]["x-when"]["operation"], (name, operation.name, field)
