@@ -144,6 +144,7 @@ CODES: Final[dict[str, tuple[Severity, str]]] = {
     "variable_concurrent_writers": ("warning", "several blocks may set one variable at the same time"),
     "env_unknown": ("warning", "an environment name that is not set on this server"),
     "connection_unknown": ("warning", "a connection that this server does not have; the block fails"),
+    "connection_needs_sign_in": ("warning", "a connection that is not signed in; the block fails"),
     "secret_in_address": ("error", "a stored secret in the scheme, the host or the port of a URL"),
     "secret_misplaced": ("warning", "a stored secret in a param that is not for secrets; the block fails"),
 }

@@ -322,17 +322,22 @@ def check_secrets(wiring: Wiring, catalog: Catalog, stored: Collection[str], rep
 Place = tuple[str, str]  # the pointer in the params, and the name
 
 
-def missing_connections(document: Any, catalog: Catalog, known: Collection[str]) -> list[Diagnostic]:
-    """Return a warning for each name that is not in `known`. Errors in the form of the document are ignored."""
+def missing_connections(document: Any, catalog: Catalog, known: Mapping[str, bool]) -> list[Diagnostic]:
+    """Return a warning for each name that is not in `known`, or not signed in there. Errors in the form of the document
+    are ignored."""
     report = Report()
     blocks = document.get("blocks") if isinstance(document, dict) else None
     for id, block in blocks.items() if isinstance(blocks, dict) else ():
         type = block.get("type") if isinstance(block, dict) else None
         for pointer, name in _places(block.get("params"), type, catalog, True) if isinstance(type, str) else ():
-            if name not in known:
-                message = f'There is no connection "{name[:80]}" on this server.'
-                hint = suggest(name, known) or "An administrator can add it in Settings, Connections."
-                report.add("connection_unknown", f"{pointer_to(id)}/params{pointer}", message, hint=hint, block=id)
+            if known.get(name):
+                continue
+            code, message = "connection_unknown", f'There is no connection "{name[:80]}" on this server.'
+            hint = suggest(name, known) or "An administrator can add it in Settings, Connections."
+            if name in known:
+                code, message = "connection_needs_sign_in", f'The connection "{name[:80]}" needs a sign-in.'
+                hint = "An administrator can sign in in Settings, Connections."
+            report.add(code, f"{pointer_to(id)}/params{pointer}", message, hint=hint, block=id)
     return report.sorted()
 
 

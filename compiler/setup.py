@@ -22,7 +22,8 @@ _NAMED_MAX: Final = 3
 class Task(Struct, frozen=True, omit_defaults=True):
     """One thing to do. `id` stays the same until it is done; `pointers` are the params that it fills in.
 
-    connect   an account of a service, for all blocks of its type. `name`: the connection that the blocks name already
+    connect   an account of a service, for all blocks of its type. `name`: the connection that the blocks name already,
+              which is not there or not signed in
     secret    store the secret `name`
     model     give the blocks a model that the server can ask; `name` is its endpoint
     python    build Python on the machine of the server
@@ -82,7 +83,7 @@ def _of_findings(blocks: Mapping[str, Any], found: Iterable[Diagnostic], catalog
         match each.code:
             case "required":
                 yield from _required(each, blocks, block, catalog)
-            case "connection_unknown":
+            case "connection_unknown" | "connection_needs_sign_in":
                 if (place := _place(blocks, block, each.pointer)) is not None:
                     name = str(place.params.get(place.name, ""))
                     yield _connect(place, catalog, name)

@@ -85,7 +85,7 @@ class _Assets(StaticFiles):
 
 
 def takes_gzip(header: str) -> bool:
-    """Whether an Accept-Encoding header admits gzip."""
+    """Return whether an Accept-Encoding header admits gzip."""
     wanted: dict[str, bool] = {}
     for part in header.lower().split(","):
         name, _, weight = part.partition(";")

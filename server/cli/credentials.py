@@ -14,7 +14,7 @@ from server.cli.common import call, show, with_json
 from server.cli.upkeep import span
 
 if TYPE_CHECKING:
-    from server.client.answers import ConnectionSpec, SecretView
+    from server.client.answers import ConnectionSpec, ConnectionView, SecretView
 
 KINDS = ("oauth2_code", "oauth2_client", "api_key", "basic", "bearer")
 _OF_PROVIDER = ("authorize_url", "token_url", "scopes", "issuer", "client_auth", "parameters", "pkce")
@@ -149,9 +149,8 @@ def add(
     if public and not known.get("pkce", True):
         raise click.UsageError(f"{known['title']} has no clients without a secret")
     value = "" if public else _read_value()
-    begin = {key: known[key] for key in _OF_PROVIDER if key in known}
     spec: dict[str, Any] = {"kind": kind or "oauth2_code", "hosts": places, "secret": value}
-    spec |= {"where": where, "name": field} | begin | {key: said for key, said in more.items() if said}
+    spec |= {"where": where, "name": field} | known_of(known) | {key: given for key, given in more.items() if given}
     made = call(url, lambda client: client.put_connection(name, cast("ConnectionSpec", spec)))
     lines = [_line(made)]
     if made["state"] == "sign_in":
@@ -195,22 +194,31 @@ def test(url: str, name: str, service: str, as_json: bool) -> None:
 @click.pass_obj
 def connect(url: str, name: str) -> None:
     """Sign in to the connection NAME in a browser."""
+    click.echo(_line(sign_in(url, name)))
+
+
+def sign_in(url: str, name: str) -> ConnectionView:
+    """Print where to sign in, ask for the address that the browser was sent to, and return the connection."""
     begun = call(url, lambda client: client.connect(name))
     click.echo(f"Open this address in a browser and sign in:\n\n{begun['url']}\n", err=True)
     click.echo(f"Then paste the address to which the browser was sent, {begun['redirect_uri']}?...", err=True)
     answer = click.prompt("Address", err=True).strip()
-    said = {key: values[0] for key, values in parse_qs(urlsplit(answer).query).items()}
-    if "state" not in said:
+    given = {key: values[0] for key, values in parse_qs(urlsplit(answer).query).items()}
+    if "state" not in given:
         raise click.UsageError("this address has no state and code in it")
-    known: dict[str, str] = {key: said[key] for key in ("state", "code", "error", "iss") if key in said}
-    made = call(url, lambda client: client.connected(**known))
-    click.echo(_line(made))
+    known: dict[str, str] = {key: given[key] for key in ("state", "code", "error", "iss") if key in given}
+    return call(url, lambda client: client.connected(**known))
 
 
 def _read_value() -> str:
     if sys.stdin.isatty():
         return str(click.prompt("Value", hide_input=True, confirmation_prompt=True))
     return sys.stdin.read().removesuffix("\n").removesuffix("\r")
+
+
+def known_of(provider: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of a connection that a well-known provider sets."""
+    return {key: provider[key] for key in _OF_PROVIDER if key in provider}
 
 
 def _known(url: str, provider: str) -> Mapping[str, Any]:

@@ -114,7 +114,7 @@ def _left(document: Any, catalog: Catalog) -> list[str]:
     from compiler.setup import tasks
 
     found = [*compile_document(document, catalog, env_names=()).diagnostics]
-    left = tasks(document, [*found, *missing_connections(document, catalog, ())], catalog)
+    left = tasks(document, [*found, *missing_connections(document, catalog, {})], catalog)
     return ["Left to do before it runs:", *task_lines(msgspec.to_builtins(left))] if left else []
 
 

@@ -11,6 +11,7 @@ from urllib.parse import quote
 import click
 
 from server.cli.common import FAILED, OK, Refused, call
+from server.cli.credentials import known_of, sign_in
 from server.cli.reading import is_file, is_python, read_document, write_document
 from server.cli.render import task_lines
 
@@ -93,7 +94,10 @@ def _opened(url: str, workflow: str, out: str | None) -> tuple[Json, Save]:
 
 def _connect(url: str, task: Json, document: Json) -> bool:
     auth = _schema(url, task, "connection").get("x-ui", {}).get("auth", {})
-    known = [one["name"] for one in call(url, lambda client: client.connections())["connections"]]
+    stored = call(url, lambda client: client.connections())
+    known = [one["name"] for one in stored["connections"]]
+    if task.get("name") in known and _asked(f"Sign in to {task['name']}? `yes`, or nothing to choose another") == "yes":
+        return sign_in(url, task["name"])["state"] == "ready"
     for number, name in enumerate(known, 1):
         click.echo(f"{number:>4}  {name}", err=True)
     answer = _asked("Number of a connection, `new`, or nothing to skip")
@@ -103,20 +107,42 @@ def _connect(url: str, task: Json, document: Json) -> bool:
         return False
     name = _asked("Name", task.get("name") or str(task.get("type", "")).rpartition(".")[2])
     hosts = _asked("Hosts that it may be sent to", auth.get("host", "")).replace(",", " ").split()
-    spec: Json = {"kind": _KINDS.get(auth.get("kind", ""), "bearer"), "hosts": hosts}
-    if spec["kind"] == "basic":
-        spec["username"] = _asked("User name")
-    elif spec["kind"] == "api_key":
-        where = "query" if auth["kind"] == "query" else "header"
-        spec |= {"where": where, "name": auth.get("name") or "Authorization", "prefix": auth.get("prefix", "")}
-    spec["secret"] = click.prompt(str(auth.get("title") or "Token"), hide_input=True, err=True)
-    call(url, lambda client: client.put_connection(name, cast("ConnectionSpec", spec)))
+    provider = next((one for one in stored["providers"] if one["id"] == auth.get("provider")), None)
+    if provider is not None and _asked("`token` to paste one, or `sign-in` in a browser", "token") == "sign-in":
+        spec = _client_of(cast("Json", provider), auth)
+    else:
+        spec = _pasted(auth)
+    call(url, lambda client: client.put_connection(name, cast("ConnectionSpec", {**spec, "hosts": hosts})))
+    if spec["kind"] == "oauth2_code":
+        sign_in(url, name)
     tested = call(url, lambda client: client.test_connection(name, service=auth.get("service", "")))
     if tested["ok"]:
         click.echo(f"Connected as {tested['who']}." if tested["who"] else "Connected.", err=True)
     elif tested["outcome"] != "nothing":
         click.echo(tested["message"], err=True)
     return _put(document, task, "connection", name)
+
+
+def _pasted(auth: Json) -> Json:
+    spec: Json = {"kind": _KINDS.get(auth.get("kind", ""), "bearer")}
+    if spec["kind"] == "basic":
+        spec["username"] = _asked("User name")
+    elif spec["kind"] == "api_key":
+        where = "query" if auth["kind"] == "query" else "header"
+        spec |= {"where": where, "name": auth.get("name") or "Authorization", "prefix": auth.get("prefix", "")}
+    return spec | {"secret": click.prompt(str(auth.get("title") or "Token"), hide_input=True, err=True)}
+
+
+def _client_of(provider: Json, auth: Json) -> Json:
+    """Ask for the client that a person has registered with the provider: with its secret, or public where it may be."""
+    if provider["docs"]:
+        click.echo(f"Register a client: {provider['docs']}", err=True)
+    spec: Json = {"kind": "oauth2_code", **known_of(provider), "client_id": _asked("Client id")}
+    spec["scopes"] = _asked("Scopes", auth.get("scopes") or provider["scopes"])
+    about, more = ("Client secret, or nothing without one", {"default": "", "show_default": False})
+    if not provider["pkce"]:
+        about, more = "Client secret", {}
+    return spec | {"secret": click.prompt(about, hide_input=True, err=True, **cast("Any", more))}
 
 
 def _choose(url: str, task: Json, document: Json) -> bool:

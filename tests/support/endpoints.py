@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+import threading
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 
 @dataclass
@@ -17,6 +19,7 @@ class Request:
     body: bytes
 
 
+T = TypeVar("T")
 Handler = Callable[[Request], bytes | Awaitable[bytes]]
 
 
@@ -74,6 +77,28 @@ async def http(handler: Handler, host: str = "127.0.0.1", port: int = 0) -> Asyn
             writer.transport.abort()
         listener.close()
         await listener.wait_closed()
+
+
+@contextmanager
+def beside(server: AbstractAsyncContextManager[T]) -> Iterator[T]:
+    """Serve in a thread with an event loop of its own."""
+    serving, over = threading.Event(), threading.Event()
+    made: list[T] = []
+
+    async def serve() -> None:
+        async with server as one:
+            made.append(one)
+            serving.set()
+            await asyncio.to_thread(over.wait)
+
+    thread = threading.Thread(target=lambda: asyncio.run(serve()), daemon=True)
+    thread.start()
+    try:
+        assert serving.wait(60), "the stand-in did not start"
+        yield made[0]
+    finally:
+        over.set()
+        thread.join(60)
 
 
 @dataclass

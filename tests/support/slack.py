@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
-import threading
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
@@ -13,7 +11,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from tests.support.endpoints import Request, Server, answer, http
+from tests.support.endpoints import Request, Server, answer, beside, http
 
 TOKEN = "xoxb-of-a-test-1"
 PAGE = 3
@@ -22,11 +20,12 @@ CHANNELS = ("general", "random", "orders", "orders-eu", "support", "incidents", 
 
 @dataclass
 class Slack:
-    """`error`: what every request is answered, in place of a result; `sent`: the messages."""
+    """`error`: what every request is answered, in place of a result; `sent`: the messages; `tokens`: those it takes."""
 
     server: Server
     error: str = ""
     sent: list[dict[str, Any]] = field(default_factory=list)
+    tokens: set[str] = field(default_factory=lambda: {TOKEN})
 
     @property
     def url(self) -> str:
@@ -43,7 +42,7 @@ class Slack:
         url = urlsplit(request.target)
         if self.error:
             return {"ok": False, "error": self.error}
-        if request.headers.get("authorization") != f"Bearer {TOKEN}":
+        if request.headers.get("authorization", "").removeprefix("Bearer ") not in self.tokens:
             return {"ok": False, "error": "invalid_auth"}
         match url.path.removeprefix("/api"):
             case "/auth.test":
@@ -73,21 +72,5 @@ def _answer(made: Slack, request: Request) -> bytes:
 
 @contextmanager
 def slack_beside() -> Iterator[Slack]:
-    """Serve it in a thread with an event loop of its own."""
-    serving, over = threading.Event(), threading.Event()
-    made: list[Slack] = []
-
-    async def serve() -> None:
-        async with slack() as one:
-            made.append(one)
-            serving.set()
-            await asyncio.to_thread(over.wait)
-
-    thread = threading.Thread(target=lambda: asyncio.run(serve()), daemon=True)
-    thread.start()
-    try:
-        assert serving.wait(60), "the stand-in of Slack did not start"
-        yield made[0]
-    finally:
-        over.set()
-        thread.join(60)
+    with beside(slack()) as made:
+        yield made

@@ -18,6 +18,7 @@ from executor.blocks.http.binding import Opened, Redact, Rules, basic, bound_to,
 from executor.blocks.http.handles import written_as
 from executor.blocks.http.parts import SIGN_IN
 from executor.blocks.vault.sealing import Keys
+from executor.errors import BlockError
 from executor.kernel.store.topics.secrets import SecretRow
 
 Kind = Literal["oauth2_code", "oauth2_client", "api_key", "basic", "bearer"]
@@ -162,6 +163,14 @@ def is_connection(row: SecretRow) -> bool:
 def opened(keys: Keys, row: SecretRow) -> Connection:
     """Raises BlockError(secret_unreadable)."""
     return msgspec.json.decode(keys.open(row), type=Connection)
+
+
+def needs_sign_in(keys: Keys, row: SecretRow) -> bool:
+    """Return whether no one has signed in, or has to again. A row that `keys` do not open is another problem."""
+    try:
+        return opened(keys, row).state in ("sign_in", "sign_in_again")
+    except BlockError:
+        return False
 
 
 def sealed(keys: Keys, row: SecretRow, connection: Connection) -> SecretRow:

@@ -16,7 +16,7 @@ from compiler.needs import missing_connections
 from compiler.plan import Plan
 from compiler.setup import Task, tasks
 from compiler.tracing.workflow import Composed, called_by, is_composed
-from executor.blocks.vault.connection import PREFIX, is_connection
+from executor.blocks.vault.connection import PREFIX, is_connection, needs_sign_in
 from executor.errors import BadRequest, Conflict, CorruptJournal, NotFound
 from executor.kernel.journal.reader import load_plan
 from executor.kernel.process.acting import present_actor
@@ -77,12 +77,17 @@ class Workflows(Topic):
         return await aside(partial(tasks, document, found, self._parts.registry, missing))
 
     async def missing(self, document: Any) -> list[Diagnostic]:
-        """Return diagnostics for the connections that a document names and this server lacks. They are read at this
-        moment, because another process may have added them."""
+        """Return diagnostics for the connections that a document names and this server lacks, or that need a sign-in.
+        They are read at this moment, because another process may have changed them."""
         data = document if isinstance(document, bytes) else orjson.dumps(document)
         if b'"connection"' not in data:
             return []
-        known = [row.name.removeprefix(PREFIX) for row in await self._store.list_secrets() if is_connection(row)]
+        keys = self._parts.vault.keys
+        known = {
+            row.name.removeprefix(PREFIX): keys is None or not needs_sign_in(keys, row)
+            for row in await self._store.list_secrets()
+            if is_connection(row)
+        }
 
         def found() -> list[Diagnostic]:
             try:

@@ -20,7 +20,7 @@ BY_NAME = {template["state"]["metadata"]["name"]: template for template in TEMPL
 
 def left(document: dict[str, Any], unready: dict[str, str] | None = None, known: tuple[str, ...] = ()) -> list[Task]:
     found = compile_document(document, CATALOG, env_names=()).diagnostics
-    found += missing_connections(document, CATALOG, known)
+    found += missing_connections(document, CATALOG, dict.fromkeys(known, True))
     return list(tasks(document, found, CATALOG, lambda model: (unready or {}).get(model.partition(":")[0], "")))
 
 

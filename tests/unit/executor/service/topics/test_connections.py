@@ -215,9 +215,13 @@ async def test_signing_in_and_what_is_never_shown(tmp_path: Path) -> None:
     async with oauth_provider() as provider, opened_engine(tmp_path, provider.place) as engine:
         await engine.connections.put("crm", oauth(provider), [f"http://{provider.place}"], by="ada")
         assert [view.state for view in await engine.connections.all()] == ["sign_in"]
+        asks = chain("a", a={"type": "http", "params": {"url": provider.url, "connection": "crm"}})
+        (found,) = await engine.workflows.validate(asks)
+        assert (found.code, found.pointer) == ("connection_needs_sign_in", "/blocks/a/params/connection")
         run = await ask(engine, provider.url)
         assert code_of(run) == "connection_needs_sign_in" and provider.seen == []
         await sign_in(engine, provider)
+        assert await engine.workflows.validate(asks) == []
         run = await ask(engine, provider.url)
         assert run.status == "succeeded", run.error
         assert provider.asked[0]["redirect_uri"] == "http://127.0.0.1:8765/settings"
