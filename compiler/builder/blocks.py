@@ -189,15 +189,18 @@ class Sql(Block, type="sql"):
 
 
 class File(Block, type="file"):
-    """Makes a file of a content. Output: the file."""
+    """Makes a file of a content, or reads one. Output: the file, or `{result}`."""
 
     RENAMED: ClassVar[Mapping[str, str]] = {"file_name": "name"}
 
     def __init__(
         self,
-        file_name: Text,
-        content: Any,
+        file_name: Text | UnsetType = UNSET,
+        content: Any = UNSET,
         *,
+        operation: Literal["make", "read"] | UnsetType = UNSET,
+        read_as: Literal["text", "table", "json", "xml", "fields", "markdown", "html", "base64"] | UnsetType = UNSET,
+        select: Mapping[str, Any] | UnsetType = UNSET,
         format: Literal["text", "csv", "base64"] | UnsetType = UNSET,
         media_type: Text | UnsetType = UNSET,
         **options: Unpack[Options],

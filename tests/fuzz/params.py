@@ -15,6 +15,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from executor.blocks.types.agent.block import AgentBlock
+from executor.blocks.types.file_reading import READ_AS
 from executor.blocks.types.python import Python
 from executor.kernel.handler.base import StepContext
 
@@ -318,10 +319,14 @@ def email(s: Scene) -> Made:
 
 
 def file(s: Scene) -> Made:
+    if s.pick(False, False, True):
+        way = s.pick({"read_as": "fields", "select": {"title": "h1"}}, {"read_as": s.pick(*READ_AS)})
+        return {"operation": "read", "content": s.pick("<h1>Tea</h1>", f"<{s.head()}>")} | way, [None]
     content = s.pick({"format": "csv", "content": [{"a": s.value()}]}, {"content": s.value()}, {"content": "text"})
     if "format" not in content:
         content = content | s.some(format=("text", "base64"))
-    return {"name": s.pick("a.csv", f"<{s.head()}>.txt")} | content | s.some(media_type=("text/plain",)), [None]
+    name = {"name": s.pick("a.csv", f"<{s.head()}>.txt")} | s.some(operation=("make",))
+    return name | content | s.some(media_type=("text/plain",)), [None]
 
 
 def sql(s: Scene) -> Made:

@@ -1,4 +1,4 @@
-"""`file`: makes a file of a value."""
+"""`file`: makes a file of a value, or reads what is in one."""
 
 from __future__ import annotations
 
@@ -7,46 +7,108 @@ import base64
 import binascii
 import csv
 import io
-from typing import Any
+from typing import Any, Final
 
+from compiler.catalog import Finding, Params
 from executor.blocks.types.declared import block_type
+from executor.blocks.types.file_reading import READ_AS, READ_BYTES_MAX, read
 from executor.blocks.types.params import FILLED, TypedParams, invalid, param, shape
 from executor.kernel.handler.base import Done, StepContext
+from executor.kernel.values.files import NOT_A_FILE_HINT, is_file
 from executor.kernel.values.payload import render
+
+_MAKE: Final = {"operation": ["make"]}
+_READ: Final = {"operation": ["read"]}
+_FIELDS: Final = {"operation": ["read"], "read_as": ["fields"]}
+
+
+def _required(where: dict[str, list[str]]) -> dict[str, Any]:
+    return {"x-required": where}
 
 
 class _Params(TypedParams):
-    name: str = param("Name", "With a suffix, such as report.csv.", required=True, pattern=FILLED)
+    operation: str = param(
+        "Operation",
+        "Make a file, or read what is in one or in a text.",
+        default="make",
+        weft="literal",
+        choices={"make": "Make a file", "read": "Read a file or a page"},
+    )
+    name: str | None = param(
+        "Name", "With a suffix, such as report.csv.", when=_MAKE, pattern=FILLED, **_required(_MAKE)
+    )
     content: Any = param(
         "Content",
-        "Text is stored unchanged, other values as JSON. A CSV table is a list of objects or lists.",
+        "To make a file: text is stored unchanged, other values as JSON; a CSV table is a list of objects or lists. "
+        "To read: a file or a text.",
         required=True,
         rows=6,
     )
     format: str = param(
         "Format",
         "How the content is written.",
+        when=_MAKE,
         default="text",
         choices={"text": "Text", "csv": "CSV table", "base64": "Base64"},
     )
-    media_type: str | None = param("Media type", "Leave empty to use that of the suffix.", advanced=True)
+    media_type: str | None = param("Media type", "Leave empty to use that of the suffix.", when=_MAKE, advanced=True)
+    read_as: str = param("Read", "What to get of it.", when=_READ, default="text", choices=READ_AS)
+    select: dict[str, Any] | None = param(
+        "Parts",
+        'Names with CSS selectors, such as {"title": "h1"} or {"links": {"css": "a", "get": "href", "all": true}}.',
+        when=_FIELDS,
+        widget="json",
+        **_required(_FIELDS),
+    )
+
+
+def _check(params: Params) -> tuple[Finding, ...]:
+    if params.get("operation") != "read":
+        return () if params.get("name") else (Finding("required", "/name", "Name is required."),)
+    lacks = params.get("read_as") == "fields" and not params.get("select")
+    return (Finding("required", "/select", "Parts is required."),) if lacks else ()
+
+
+def _output(params: Params) -> dict[str, Any]:
+    if params.get("operation") == "read":
+        return shape(result={})
+    return shape(type={"enum": ["file"]}, id="string", name="string", media_type="string", size="integer")
 
 
 @block_type(
     type="file",
     title="File",
-    description="Makes a file of text or a table.",
+    description="Makes a file of text or a table, or reads a file or a page.",
     category="action",
     params=_Params.json_schema,
-    output=shape(type={"enum": ["file"]}, id="string", name="string", media_type="string", size="integer"),
-    sentence="{name} | Make a file",
+    output_from=_output,
+    check=_check,
+    sentence="{name} | {read_as} | Make a file",
     icon="file",
 )
 async def block(ctx: StepContext) -> Done:
-    """Output: the file. Raises BlockError: params_invalid, file_too_large, file_not_stored."""
+    """Output: the file, or {"result"}. Raises BlockError: params_invalid, file_too_large, file_not_stored,
+    file_not_found, and those of `file_reading.read`."""
     params = _Params(ctx.params)
+    if params.operation == "read":
+        return Done({"result": await _read(ctx, params)})
+    if not params.name:
+        raise invalid("name is required")
     content = await asyncio.to_thread(_bytes, params.format, params.content)
     return Done((await ctx.files.save(content, params.name, params.media_type)).value)
+
+
+async def _read(ctx: StepContext, params: _Params) -> Any:
+    given = params.content
+    if is_file(given):
+        data = await ctx.files.read(given, READ_BYTES_MAX)
+    elif isinstance(given, str):
+        data, given = given.encode("utf-8", "replace"), {"name": "content"}
+    elif params.read_as in ("json", "table"):
+        return given  # it is read already, such as the body of a response
+    else:
+        raise invalid("content must be a file or a text", NOT_A_FILE_HINT)
+    return await asyncio.to_thread(read, data, given, params.read_as, params.select or {})
 
 
 def _bytes(format: str, content: Any) -> bytes:

@@ -6,6 +6,7 @@ import pytest
 
 from executor.blocks.knowledge.text import chunks_of, text_of, word_number, words_in, words_of
 from executor.errors import BadRequest
+from tests.support.pdf import pdf_with
 
 
 def test_chunks_have_whole_paragraphs_and_their_headings() -> None:
@@ -64,22 +65,7 @@ def test_what_cannot_be_read_is_refused(data: bytes, media_type: str) -> None:
 
 
 def test_the_text_of_a_pdf() -> None:
-    pypdf = pytest.importorskip("pypdf")
-    from io import BytesIO
-
-    stream = pypdf.generic.StreamObject()
-    stream.set_data(b"BT /F1 12 Tf 72 720 Td (Green tea) Tj ET")
-    writer = pypdf.PdfWriter()
-    page = writer.add_blank_page(300, 800)
-    name, kinds = pypdf.generic.NameObject, pypdf.generic.DictionaryObject
-    font = kinds(
-        {name("/Type"): name("/Font"), name("/Subtype"): name("/Type1"), name("/BaseFont"): name("/Helvetica")}
-    )
-    page[name("/Resources")] = kinds({name("/Font"): kinds({name("/F1"): font})})
-    page[name("/Contents")] = writer._add_object(stream)
-    made = BytesIO()
-    writer.write(made)
-    assert text_of(made.getvalue(), "application/octet-stream", "a.pdf").strip() == "Green tea"
+    assert text_of(pdf_with("Green tea"), "application/octet-stream", "a.pdf").strip() == "Green tea"
 
 
 def test_words() -> None:

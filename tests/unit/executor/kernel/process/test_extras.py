@@ -50,6 +50,7 @@ def test_all_commands_are_made_here() -> None:
         "kubernetes",
         "dask",
         "pdf",
+        "html",
     }
 
 
