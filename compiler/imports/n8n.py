@@ -16,7 +16,9 @@ from compiler.catalog import Catalog
 from compiler.diagnostics import Diagnostic
 from compiler.imports import Imported, n8n_triggers, stand_in
 from compiler.imports.n8n_agents import agent, classifier, extractor, message, summary
+from compiler.imports.n8n_files import request, request_of
 from compiler.imports.n8n_flow import ITEMS_MAX, Graph, Port, Region, common, exclusive, order, reached
+from compiler.imports.n8n_knowledge import is_store, store
 from compiler.imports.n8n_nodes import NODES, policy_of, style_of, ways_of
 from compiler.imports.n8n_scope import Place
 from compiler.imports.n8n_services import connector, email, http, service_of, sql
@@ -55,6 +57,7 @@ class _Import:
         self.source = Source(document)
         self.graph = Graph()
         self.ports: dict[str, list[Port]] = {}
+        self.files: dict[str, tuple[Region, dict[str, str]]] = {}
         self.regions: dict[str, Region] = {}
         self._out = Imported({})
         self._waiting: dict[str, tuple[Port, Callable[[], str]]] = {}  # by what follows a loop
@@ -222,7 +225,8 @@ class _Import:
         catalog = self._catalog
         others: dict[str, Any] = {
             "httpRequest": http, "emailSend": email, "postgres": sql, "mySql": sql,
-            "openAiMessage": lambda step: message(step, catalog), "openAi": lambda step: message(step, catalog),
+            "openAiMessage": lambda step: message(step, catalog) or self._service(step),
+            "openAi": lambda step: message(step, catalog),
             "textClassifier": classifier, "sentimentAnalysis": classifier, "informationExtractor": extractor,
             "chainSummarization": summary,
         }  # fmt: skip
@@ -232,7 +236,13 @@ class _Import:
             return "each", lambda step: agent(step, catalog)
         if node.kind.endswith("Trigger") or node.kind == "emailReadImap":
             return "trigger", n8n_triggers.service
-        return "each", (lambda step: connector(step, catalog)) if service_of(node.kind) else None
+        return "each", store if is_store(node.kind) else self._service
+
+    def _service(self, step: Step) -> Made | None:
+        row = request_of(step)
+        if row is not None:
+            return request(step, row)
+        return connector(step, self._catalog) if service_of(step.node.kind) else None
 
     def _stand_in(self, step: Step) -> Made:
         title = step.node.kind
@@ -253,11 +263,12 @@ class _Import:
         if made.type == "function" and params.get("language") != "python":
             params = {**params, "code": prelude(params["code"]) + params["code"]}
         sources = list(ports)
+        values: list[str] = []
         if texts.hoisted:
-            helpers = [name.strip("<>").split(".")[0] for key, name in texts.hoisted.items() if not key]
-            js = ",\n".join(f"  {key}: {js}" for key, js in texts.hoisted.items() if key)
-            block = helpers[0] if helpers else graph.function(
-                f"{step.id}_values", f"return {{\n{js}\n}};", region, f"Values of {node.name}")  # fmt: skip
+            js = ",\n".join(f"  {key}: {js}" for key, js in texts.hoisted.items())
+            title = f"Values of {node.name}"
+            values = [graph.function(f"{step.id}_values", f"return {{\n{js}\n}};", region, title)]
+        for block in [*values, *step.before]:
             for port in sources:
                 graph.connect(port, block, region)
             sources = [Port(block, "out", region)]
@@ -282,6 +293,7 @@ class _Import:
         guard = frozenset.intersection(*(port.guard for port in ports)) if ports else frozenset()
         out = self._item(id, step, made)
         many = made.many.replace("@", id) if made.many is not None else None
+        self.files[node.name] = (region, {name: f"{id}{place}" for name, place in made.files.items()})
         ways = ways_of(node, made)
         ported: list[Port] = []
         for i, way in enumerate(ways):
@@ -323,7 +335,8 @@ class _Import:
     def _item(self, id: str, step: Step, made: Made) -> Item | None:
         if made.out is None:
             return step.item or Item(id)
-        return Item(f"{id}{made.out}", tuple(made.fields))
+        rest = step.item.ref if made.keeps and step.item is not None and not step.item.fields else ""
+        return Item(f"{id}{made.out}", tuple(made.fields), rest)
 
     # loops
 

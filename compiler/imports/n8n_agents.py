@@ -9,7 +9,8 @@ from typing import Any, Final
 
 from compiler.catalog import Catalog
 from compiler.imports import missing_workflow
-from compiler.imports.n8n_services import connection_of, connector, http, service_of
+from compiler.imports.n8n_knowledge import collection, store_of
+from compiler.imports.n8n_services import connection_of, connector, http, service_of, services
 from compiler.imports.n8n_step import Made, Node, Step, located
 from compiler.imports.n8n_text import listed, slug
 from compiler.imports.sim_text import mapping, number_in, parse_json
@@ -152,13 +153,26 @@ def agent(step: Step, catalog: Catalog | None) -> Made:
     if isinstance(rounds, int) and 0 < rounds <= 100:
         out["max_rounds"] = rounds
     tools: list[dict[str, Any]] = []
-    for node in step.node.sub.get("ai_tool", ()):
+    for node in (*step.node.sub.get("ai_tool", ()), *step.node.sub.get("ai_retriever", ())):
         tools.append(_tool(step, node, catalog, {str(tool["name"]) for tool in tools}))
     return Made("agent", out | ({"tools": tools} if tools else {}) | _memory(step), "", fields=fields)
 
 
+def _image(step: Step) -> Made:
+    """A question about an image: one of the item, or one at a URL."""
+    out = {**_model(step), "prompt": step.value("text", otherwise="What is in this image?")}
+    if step.text("inputType") == "base64":
+        out["files"] = step.file("binaryPropertyName")
+    else:
+        url = step.value("imageUrls", otherwise="")
+        out["files"] = f"<{step.first('http', {'url': url, 'save_file': True}, 'image')}.body>"
+    return Made("agent", {key: value for key, value in out.items() if value is not None}, "", fields=_MESSAGE)
+
+
 def message(step: Step, catalog: Catalog | None) -> Made | None:
-    """The node of OpenAI: only texts."""
+    """The node of OpenAI: texts, and what is in an image."""
+    if (step.text("resource"), step.text("operation")) == ("image", "analyze"):
+        return _image(step)
     if step.text("resource") not in ("", "text", "chat", "assistant") or step.text("operation") not in (
         "",
         "message",
@@ -323,6 +337,11 @@ def _made_tool(step: Step, node: Node, catalog: Catalog | None, arguments: dict[
         code = re.sub(r"\$\{(\w+)\}", r"${ \1 }", str(params.get("jsCode") or "return query;"))
         given = f"args.{first}" if not schema else "args"
         return {"block": "function", "params": {"code": f"const query = {given};\n{code}"}}
+    if (found := store_of(node)) is not None:
+        return {"block": "knowledge", "params": {"collection": collection(step, found)}}
+    if (known := services()["tools"].get(kind)) is not None:
+        arguments |= known["arguments"]
+        return {"block": known["block"], "params": known["params"]}
     if kind in ("mcpClientTool", "mcpClient"):
         url = params.get("endpointUrl") or params.get("sseEndpoint") or ""
         mcp: dict[str, Any] = {"url": step.texts.value(url, "url")}
@@ -335,6 +354,9 @@ def _made_tool(step: Step, node: Node, catalog: Catalog | None, arguments: dict[
             _with(node, _filled(params)), step.id, step.graph, step.region, step.texts, step.item, [], step.single
         )
         made = connector(asked, catalog)
+        for id in asked.before:  # a tool is one request
+            del step.graph.blocks[id]
+            made = None
         for key in [key for key, js in step.texts.hoisted.items() if "fromai" in js.lower()]:
             del step.texts.hoisted[key]  # what the model fills in is known only to the tool
             made = None

@@ -188,6 +188,7 @@ def _undeclared(source: str) -> list[str]:
     declared = set(re.findall(r"\b(?:let|const|var|function|class)\s+(\w+)", source))
     assigned = re.findall(r"(?:^|[;{}])\s*(\w+)\s*=(?![=>])|\bfor\s*\(\s*(\w+)\s+(?:of|in)\b", source, re.MULTILINE)
     names = dict.fromkeys(one or other for one, other in assigned)
+    declared |= {name for name in names if re.search(rf"\b(?:let|const|var)\b[^;]*?,\s*{name}\s*=", source)}
     return [name for name in names if name not in declared and name != "items"]
 
 
@@ -214,9 +215,7 @@ def _others(step: Step, source: str) -> list[str]:
 def _python(step: Step, each: bool) -> Made:
     listing = f"[{step.item.js()}]" if each and step.item is not None else step.items()
     if re.fullmatch(r"\[?<[^<>]+>\]?", listing) is None:  # Python takes references, and no JavaScript
-        block = step.graph.function(f"{step.id}_input", f"return {listing};", step.region)
-        listing = f"<{block}.result>"
-        step.texts.hoisted[""] = listing
+        listing = f"<{step.first('function', {'code': f'return {listing};'}, 'input')}.result>"
     source = step.text("pythonCode") or step.text("code") or "return _input.all()"
     body = "\n".join(f"    {line}" for line in source.splitlines())
     made = Path(__file__).with_name("n8n_prelude.python.txt").read_text(encoding="utf-8")

@@ -7,12 +7,23 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from compiler.imports.n8n_branches import filter_, if_, switch
+from compiler.imports.n8n_files import convert, extract, html, markdown, move
 from compiler.imports.n8n_items import aggregate, code, item_lists, limit, merge, sort, split_out, summarize, unique
 from compiler.imports.n8n_step import Made, Node, Step, Style
 from compiler.imports.n8n_text import listed, quoted
-from compiler.imports.n8n_triggers import called, chat_trigger, failed, form_trigger, manual, schedule, webhook
+from compiler.imports.n8n_triggers import (
+    called,
+    chat_trigger,
+    failed,
+    form_schema,
+    form_trigger,
+    manual,
+    schedule,
+    webhook,
+)
 from compiler.imports.sim_text import mapping, number_in, parse_json
 
+_HASHES: Final = {"SHA1": "SHA-1", "SHA256": "SHA-256", "SHA384": "SHA-384", "SHA512": "SHA-512"}
 _UNITS: Final = {"seconds": 1, "minutes": 60, "hours": 3600, "days": 86_400}
 
 
@@ -177,11 +188,31 @@ def rename(step: Step) -> Made:
     return Made("function", {"code": f"const made = {{ ...{item} }};\n{js}return made;"}, ".result")
 
 
-def html(step: Step) -> Made | None:
-    """Templates only: there is no CSS selector in the sandbox."""
-    if step.text("operation") not in ("", "generateHtmlTemplate"):
+def crypto(step: Step) -> Made | None:
+    """Random values, and those hashes that the sandbox has."""
+    into, kind = step.text("dataPropertyName") or "data", step.text("type") or "MD5"
+    before = f"...{step.item.js()}, " if step.item is not None else ""
+    if step.text("action") == "generate":
+        made = "crypto.randomUUID()"
+    elif step.text("action") in ("", "hash") and kind in _HASHES and step.text("encoding") in ("", "hex"):
+        made = f"await hashed({quoted(_HASHES[kind])}, {step.js('value', otherwise='')})"
+    else:
         return None
-    return Made("set", {"value": {"html": step.value("html", otherwise="")}})
+    return Made("function", {"code": f"return {{ {before}{quoted(into)}: {made} }};"}, ".result")
+
+
+def form(step: Step) -> Made:
+    """A page of a form asks the person who works on the run; the last page is only shown in n8n."""
+    if step.text("operation") == "completion":
+        step.lose("The page at the end is not shown.", "Set the text after the form in its trigger.")
+        return Made(
+            "set", {"value": {"title": step.value("completionTitle"), "text": step.value("completionMessage")}}, None
+        )
+    titles = {
+        "title": step.value("options", "formTitle", otherwise=step.node.name),
+        "text": step.value("options", "formDescription"),
+    }
+    return Made("form", {**{key: text for key, text in titles.items() if text}, "fields": form_schema(step)}, ".fields")
 
 
 Make = Callable[[Step], Made | None]
@@ -197,12 +228,19 @@ NODES: Final[dict[str, tuple[Style, Make]]] = {
     "code": ("all", code), "function": ("all", code), "functionItem": ("each", code), "dateTime": ("each", date_time),
     "wait": ("each", wait), "respondToWebhook": ("each", respond), "stopAndError": ("each", stop),
     "executeWorkflow": ("each", child), "renameKeys": ("each", rename), "html": ("each", html),
+    "htmlExtract": ("each", html), "markdown": ("each", markdown), "extractFromFile": ("each", extract),
+    "spreadsheetFile": ("each", extract), "moveBinaryData": ("each", move), "convertToFile": ("each", convert),
+    "crypto": ("each", crypto), "form": ("each", form),
 }  # fmt: skip
 
 
 def style_of(node: Node, made: Style) -> Style:
     if node.kind == "code" and node.params.get("mode") == "runOnceForEachItem":
         return "each"
+    if node.kind == "convertToFile" and node.params.get("operation", "csv") in ("csv", "xls", "xlsx", "ods", "toJson"):
+        return "all" if node.params.get("mode") != "each" else "each"
+    if node.kind == "spreadsheetFile" and node.params.get("operation") == "toFile":
+        return "all"
     if node.kind == "respondToWebhook" and node.params.get("respondWith") == "allIncomingItems":
         return "all"
     return made

@@ -112,3 +112,23 @@ const unwrapped = (made) => (Array.isArray(made) ? made : made == null ? [] : [m
 //# \$lists\b
 const $items = (name) => wrapped($lists[name] ?? []), $ = (name) => view($items(name));
 const $node = new Proxy({}, { get: (_, name) => $items(name)[0] ?? { json: {} } });
+//# \bhashed\(
+const hashed = async (kind, text) => [...new Uint8Array(await crypto.subtle.digest(kind, new TextEncoder().encode(String(text))))].map((one) => one.toString(16).padStart(2, '0')).join('');
+//# \bmailOf\(
+const mailOf = (mail) => {
+  const named = Object.fromEntries((mail.payload?.headers ?? []).map((one) => [one.name.toLowerCase(), one.value]));
+  const parts = (one) => [one, ...(one?.parts ?? []).flatMap(parts)];
+  const body = (type) => parts(mail.payload).filter((one) => one?.mimeType === type && one.body?.data).map((one) => new TextDecoder().decode(Uint8Array.from(atob(one.body.data.replace(/-/g, '+').replace(/_/g, '/')), (c) => c.charCodeAt(0)))).join('\n');
+  const people = (text) => (text ? { text, value: text.split(/,(?=[^"]*(?:"[^"]*"[^"]*)*$)/).map((one) => { const found = one.match(/^\s*"?(.*?)"?\s*<([^>]+)>\s*$/); return found ? { name: found[1], address: found[2] } : { name: '', address: one.trim() }; }) } : undefined);
+  const time = Number(mail.internalDate), html = body('text/html');
+  return {
+    ...mail, headers: named, Subject: named.subject, From: named.from, To: named.to, CC: named.cc, subject: named.subject ?? '', from: people(named.from), to: people(named.to), cc: people(named.cc), replyTo: people(named['reply-to']), messageId: named['message-id'],
+    date: Number.isFinite(time) && time > 0 ? new Date(time).toISOString() : named.date, text: body('text/plain') || html.replace(/<[^>]*>/g, ' ').replace(/\s+/g, ' ').trim(), html, labels: (mail.labelIds ?? []).map((id) => ({ id, name: id })),
+  };
+};
+//# \browOf\(
+const rowOf = ([names = [], ...rows], item, keys, sheet, adds) => {
+  const same = (row, i) => keys.every((key) => (key === 'row_number' ? i + 2 === Number(item[key]) : String(row[names.indexOf(key)] ?? '') === String(item[key] ?? '')));
+  const at = rows.findIndex(same), to = at >= 0 ? at : adds ? rows.length : -1, all = names.length ? names : Object.keys(item);
+  return { range: `${ sheet }!A${ to + 2 }`, rows: to < 0 ? [] : [all.map((name) => item[name] ?? rows[at]?.[names.indexOf(name)] ?? '')] };
+};

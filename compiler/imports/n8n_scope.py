@@ -18,6 +18,7 @@ class Converted(Protocol):
     source: Source
     graph: Graph
     ports: dict[str, list[Port]]
+    files: dict[str, tuple[Region, dict[str, str]]]
     regions: dict[str, Region]
 
 
@@ -78,6 +79,21 @@ class Place:
             return None
         around = common([self._region, port.region], frame=False)
         return self._of.graph.listing(port, around, sure=port.region is around and not port.guard, follows=False)
+
+    def file_of(self, name: str, node: str | None = None) -> str | None:
+        here, named = list(self._region.chain()), node or (self._node.name if self._node is not None else "")
+        todo, seen, other = [named], {named}, None
+        while todo:
+            at = todo.pop(0)
+            region, files = self._of.files.get(at, (None, {}))
+            if any(one is region for one in here):
+                if name in files:
+                    return files[name]
+                other = other or next(iter(files.values()), None)
+            before = [source for source, _, _ in self._of.source.wires.get(at, ()) if source not in seen]
+            seen.update(before)
+            todo += before
+        return other
 
     def context_of(self, name: str, field: str) -> str | None:
         region = self._of.regions.get(name)

@@ -16,11 +16,13 @@ import orjson
 
 from compiler.catalog import Catalog
 from compiler.imports.n8n_step import Made, Node, Step, located
-from compiler.imports.n8n_text import Item, listed, quoted, slug, split
+from compiler.imports.n8n_text import Item, listed, prelude, quoted, slug, split
 from compiler.imports.sim_text import mapping, number_in, parse_json
 
 _TIMEOUT_MAX_S: Final = 300
 _SUFFIX: Final = re.compile(r"(OAuth2Api|OAuth2|Api|OAuth)$")
+_MARK: Final = re.compile(r"@@(\d+)@@")
+_ANSWER: Final = "[<@.body> ?? []].flat().map((one) => (typeof one === 'string' ? { data: one } : one))"
 _LISTS: Final = "[{} ?? []].flat()"
 
 
@@ -67,12 +69,13 @@ def http(step: Step) -> Made:
         )
     form = str(answer.get("responseFormat") or step.text("responseFormat"))
     if form == "file":
-        return Made("http", {**params, "save_file": True}, "", fields=((("data",), "body"),))
+        name = str(answer.get("outputPropertyName") or step.text("dataPropertyName") or "data")
+        return Made("http", {**params, "save_file": True}, None, files={name: ".body"})
     if form in ("text", "string"):
         name = str(answer.get("outputPropertyName") or step.text("dataPropertyName") or "data")
         return Made("http", params, "", fields=(((name,), "body"),))
     if params["method"] in ("GET", "HEAD") and not _reads_whole(step):
-        return Made("http", params, None, _LISTS.format("<@.body>"))
+        return Made("http", params, None, _ANSWER)
     return Made("http", params, ".body")
 
 
@@ -92,11 +95,20 @@ def _pairs(step: Step, *places: str) -> dict[str, Any]:
         found = step.get(place)
         rows = listed(found, "parameters") or listed(found, "parameter")
         if rows:
-            named = ((str(row.get("name") or "").removeprefix("="), row.get("value", "")) for row in rows)
-            return {name: step.texts.value(value, name) for name, value in named if name}
-        if isinstance(found, str) and isinstance(parsed := parse_json(found.removeprefix("=")), Mapping):
-            return {str(key): step.texts.value(_template(value), str(key)) for key, value in parsed.items()}
+            named = ((str(row.get("name") or "").removeprefix("="), row) for row in rows)
+            return {name: _part(step, row, name) for name, row in named if name}
+        if isinstance(found, str) and isinstance(parsed := _parsed(found.removeprefix("=")), Mapping):
+            return {str(key): step.texts.value(_deep(value), str(key)) for key, value in parsed.items()}
     return {}
+
+
+def _part(step: Step, row: Mapping[str, Any], name: str) -> Any:
+    if row.get("parameterType") != "formBinaryData":
+        return step.texts.value(row.get("value", ""), name)
+    found = step.texts.scope.file_of(str(row.get("inputDataFieldName") or "data").removeprefix("="))
+    if found is None:
+        step.lose(f'It sends a file as "{name}", which no node before it makes.', "Choose the file in the block.")
+    return None if found is None else f"<{found}>"
 
 
 def _template(value: Any) -> Any:
@@ -114,18 +126,36 @@ def _body(step: Step) -> tuple[Any, str]:
     if kind == "raw":
         return step.value("body", otherwise=""), step.text("rawContentType") or "text/plain"
     if kind == "binaryData":
-        step.lose("Its body is a file of n8n.", "Choose the file that it sends as the body.")
-        return None, ""
+        return step.file("inputDataFieldName"), ""
     if raw is None:
         return rows, ""
     if not isinstance(raw, str):
         return step.texts.value(raw), ""
-    parsed = parse_json(raw.removeprefix("="))
+    parsed = _parsed(raw.removeprefix("="))
     if not isinstance(parsed, str):
         return step.texts.value(_deep(parsed), "body"), ""
     made = step.texts.value(raw.strip(), "body")
     whole = raw.startswith("=") and len([*split(raw[1:].strip())]) == 1
     return made, "" if whole and isinstance(made, str) and "JSON.stringify" not in raw else "application/json"
+
+
+def _parsed(text: str) -> Any:
+    """Parse JSON with expressions in its texts. In those a backslash is one of JavaScript, not of JSON."""
+    pieces = [*split(text)]
+    codes = [piece for piece, is_code in pieces if is_code]
+    marks = iter(range(len(codes)))
+    parsed = parse_json("".join(f"@@{next(marks)}@@" if is_code else piece for piece, is_code in pieces))
+
+    def back(value: Any) -> Any:
+        if isinstance(value, list):
+            return [back(one) for one in value]
+        if isinstance(value, Mapping):
+            return {back(key): back(one) for key, one in value.items()}
+        if not isinstance(value, str):
+            return value
+        return _MARK.sub(lambda found: f"{{{{ {codes[int(found[1])]} }}}}", value)
+
+    return text if isinstance(parsed, str) else back(parsed)
 
 
 def _deep(value: Any) -> Any:
@@ -145,6 +175,12 @@ def email(step: Step) -> Made | None:
     for key, value in (("to", to), ("cc", cc), ("subject", subject), ("body", body), ("from", step.value("fromEmail"))):
         if value not in (None, ""):
             params[key] = value
+    named = (step.text("options", "attachments") or step.text("attachments")).removeprefix("=").split(",")
+    files = [step.texts.scope.file_of(name.strip()) for name in named if name.strip()]
+    if None in files:
+        step.lose("It attaches a file, which no node before it makes.", "Choose the file in the block.")
+    if given := [f"<{file}>" for file in files if file is not None]:
+        params["attachments"] = given
     return Made("email", params, "")
 
 
@@ -231,11 +267,15 @@ def connector(step: Step, catalog: Catalog | None) -> Made | None:
     service, row = found
     resource, _, operation = str(row["default"]).partition("/")
     chosen = f"{step.text('resource') or resource}/{step.text('operation') or operation}"
+    if chosen == "record/update" and not step.get("columns", "value", "id") and not step.get("id"):
+        chosen = "record/upsert"
+        step.lose("A record that is not there is added; n8n changes records only.", "Check that the record is there.")
     line = row["operations"].get(chosen)
     if line is None:
         return None
     name, *words = line.split()
     params: dict[str, Any] = {"operation": name}
+    row_of = _sheet_row(step, params) if chosen in ("sheet/update", "sheet/appendOrUpdate") else ""
     for word in words:
         ours, _, always = word.partition("!")
         if always:
@@ -246,12 +286,11 @@ def connector(step: Step, catalog: Catalog | None) -> Made | None:
         value = next(
             (v for place in places.split("|") if (v := _setting(step, place, kind)) not in (None, "", [])), None
         )
+        value = f"<{row_of}.result.{ours}>" if row_of and kind in ("range", "found") else value
         if value is not None and _fits(value, spec.params["properties"].get(ours, {})):
             params[ours] = value
         elif value is not None:
             step.lose(f"Its setting {ours} is not imported.", "Check whether the block needs it.")
-    if chosen == "sheet/appendOrUpdate":
-        step.lose("It adds a row in any case; n8n changes the row that is there.", "Read the rows before, and update.")
     if "connection" in spec.params["properties"]:
         params["connection"] = name_of = connection_of(step.node, service)
         hint = f'Create a connection with the name "{name_of}", or choose another one in the block.'
@@ -286,6 +325,15 @@ def _setting(step: Step, place: str, kind: str) -> Any:
     if kind == "columns":
         chosen = {name: value for name, value in mapping(mapping(found).get("value")).items() if name != "id"}
         return step.texts.value({name: value for name, value in chosen.items() if value is not None})
+    if kind == "records":
+        return [{"fields": _setting(step, place, "columns")}]
+    if kind in ("item", "values"):
+        given = {str(one["fieldId"]): step.texts.value(one.get("fieldValue", ""), str(one["fieldId"]))
+                 for one in listed(found) if one.get("fieldId")}  # fmt: skip
+        return given or (step.item.value() if step.item is not None else {})
+    if kind == "where":
+        tests = [(one.get("keyName"), one.get("condition", "eq"), one.get("keyValue", "")) for one in listed(found)]
+        return "(" + ",".join(f"{key}.{way}.{step.texts.value(value, 'where')}" for key, way, value in tests) + ")"
     if kind == "properties":
         return _properties(step, listed(step.get(*path[:-1]), path[-1]))
     if isinstance(found, Mapping) and "__rl" in found:
@@ -300,6 +348,28 @@ def _setting(step: Step, place: str, kind: str) -> Any:
     if kind == "list" and isinstance(value, str):
         return [one.strip() for one in value.split(",")]
     return value
+
+
+def _sheet_row(step: Step, params: Mapping[str, Any]) -> str:
+    """Find the row that n8n changes, by the values of some columns. Returns the block that has its range and cells."""
+    sheet = next((v for place in ("sheetName", "range") if (v := _setting(step, place, "")) not in (None, "")), "")
+    account = {"connection": connection_of(step.node, "google_sheets")}
+    asked = {"operation": "read_rows", "spreadsheet": _setting(step, "documentId", ""), "range": sheet, **account}
+    read = step.first(
+        "connector.google_sheets", {key: value for key, value in asked.items() if value not in (None, "")}, "rows"
+    )
+    columns = mapping(step.get("columns"))
+    keys = columns.get("matchingColumns") or [step.text("columnToMatchOn") or "row_number"]
+    older = {str(one["column"]): one.get("fieldValue", "") for one in listed(step.get("fieldsUi"), "values")
+             if one.get("column")}  # fmt: skip
+    if step.text("columnToMatchOn") and step.get("valueToMatchOn") is not None:
+        older[step.text("columnToMatchOn")] = step.get("valueToMatchOn")
+    chosen = older or (mapping(columns.get("value")) if columns.get("mappingMode") == "defineBelow" else {})
+    item = step.texts.script(chosen) if chosen else step.item.js() if step.item is not None else "{}"
+    adds = quoted(step.text("operation") == "appendOrUpdate")
+    name = step.texts.script(f"={sheet}") if not str(sheet).startswith("<") else sheet
+    js = f"return rowOf(<{read}.result.values> ?? [], {item}, {quoted(keys)}, {name}, {adds});"
+    return step.first("function", {"code": prelude(js) + js}, "row")
 
 
 def _rows(step: Step, columns: Mapping[str, Any]) -> Any:

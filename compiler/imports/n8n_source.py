@@ -128,7 +128,8 @@ class Source:
             self.cycles[entry] = members
             self.returns[entry] = [(s, o) for s, o, _ in self.wires[entry] if s in members]
             self.wires[entry] = [wire for wire in self.wires[entry] if wire[0] not in members]
-            left = [one for one in cycles(sorted(members), self.after) if one]
+            inside = {name: [one for one in self.after(name) if one in members] for name in members}
+            left = cycles(sorted(members), inside.__getitem__)
             for one in left:  # a cycle inside the cycle: cut it anywhere
                 first = next(n for n in self.nodes if n in one)
                 self.wires[first] = [wire for wire in self.wires[first] if wire[0] not in one]

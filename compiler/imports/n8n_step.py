@@ -31,7 +31,8 @@ class Node(Struct, eq=False):
 
 class Made(NamedTuple):
     """A block. `out`: its item below the id of the block, None if it passes on the item before it. `many`: JavaScript
-    of its items, in which `@` stands for the id. `handles`: the exits, in the order of the node's outputs."""
+    of its items, in which `@` stands for the id. `handles`: the exits, in the order of the node's outputs. `keeps`: the
+    item before it has the other fields. `files`: by names of n8n, where the files of the item are, below the id."""
 
     type: str
     params: dict[str, Any]
@@ -40,12 +41,14 @@ class Made(NamedTuple):
     handles: Sequence[str] = ("out",)
     fields: Any = ()
     policy: Mapping[str, Any] = {}
-    passed: Item | None = None
     ends: bool = False
+    keeps: bool = False
+    files: Mapping[str, str] = {}
 
 
 class Step(Struct, eq=False):
-    """A node while it is translated: where it is, and what it gets. `lists`: by input, JavaScript of its items."""
+    """A node while it is translated: where it is, and what it gets. `lists`: by input, JavaScript of its items.
+    `before`: blocks that run before the one that it becomes, in this order."""
 
     node: Node
     id: str
@@ -55,6 +58,7 @@ class Step(Struct, eq=False):
     item: Item | None
     lists: list[str]
     single: bool
+    before: list[str] = []
 
     def get(self, *path: str, otherwise: Any = None) -> Any:
         value: Any = self.node.params
@@ -73,6 +77,20 @@ class Step(Struct, eq=False):
 
     def lose(self, message: str, hint: str) -> None:
         self.texts.lose(message, hint)
+
+    def first(self, type: str, params: dict[str, Any], suffix: str) -> str:
+        """Add a block that runs before, and return its id."""
+        title = f"{self.node.name}: {suffix}"
+        self.before.append(self.graph.add(f"{self.id}_{suffix}", type, params, self.region, title))
+        return self.before[-1]
+
+    def file(self, *path: str) -> str | None:
+        """Return a reference to the file of the item that a setting names."""
+        name = self.text(*path).removeprefix("=") or "data"
+        found = self.texts.scope.file_of(name)
+        if found is None:
+            self.lose(f'It reads the file "{name}", which no node before it makes.', "Choose the file in the block.")
+        return None if found is None else f"<{found}>"
 
     def items(self) -> str:
         return self.lists[0] if self.lists else "[{}]"

@@ -21,7 +21,7 @@ PARTS: Final = re.compile(r"^//# (.+)\n", re.MULTILINE)
 _PLAIN: Final = re.compile(r"[A-Za-z_]\w*")
 _KEY: Final = re.compile(r'[^"\\<>\n]+')
 _STEP: Final = re.compile(
-    r"""\s*\??\.(?!length\b)([A-Za-z_][\w$]*)(?![\w$]*\s*\()|\s*(?:\?\.)?\[\s*(\d{1,9})\s*\]|\s*(?:\?\.)?\[\s*(["'])((?:(?!\3).)*)\3\s*\]"""
+    r"""\s*\??\.(?!length\b)([A-Za-z_$][\w$]*)(?![\w$]*\s*\()|\s*(?:\?\.)?\[\s*(\d{1,9})\s*\]|\s*(?:\?\.)?\[\s*(["'])((?:(?!\3).)*)\3\s*\]"""
 )
 _ROOT: Final = re.compile(
     r"""(?<![\w$])(?<!(?<!\.)\.)(?:
@@ -34,6 +34,7 @@ _ROOT: Final = re.compile(
     re.VERBOSE,
 )
 _ITEM: Final = re.compile(r"\s*\??\.(?:(?:(item|pairedItem)|(first|last|itemMatching|all|pairedItem)\([^()]*\))\s*)?")
+_ITEM_OF: Final = re.compile(r"\$item\([^()]*\)\.(?=\$)")
 _JSON: Final = re.compile(r"\s*\??\.(?:json|data)(?![\w$])|\s*\[[\"']json[\"']\]")
 _INDEX: Final = re.compile(r"\s*\[(\d+)\]")
 _CONTEXT: Final = re.compile(r"""\s*\.context(?:\[["'](\w+)["']\]|\.(\w+))""")
@@ -58,10 +59,12 @@ class Loss(NamedTuple):
 
 
 class Item(NamedTuple):
-    """The place of the json of an item. `fields`: those that have another place here, by their path in n8n."""
+    """The place of the json of an item. `fields`: those that have another place here, by their path in n8n. `rest`: the
+    place of all others, where that is another item."""
 
     ref: str
     fields: tuple[tuple[Steps, str], ...] = ()
+    rest: str = ""
 
     def path(self, steps: Steps) -> str | None:
         """Return a reference without its brackets, None if it can only be read by JavaScript."""
@@ -70,7 +73,7 @@ class Item(NamedTuple):
                 return _joined(f"{self.ref}.{ours}" if ours else self.ref, steps[len(theirs) :])
         if any(theirs[: len(steps)] == steps for theirs, _ in self.fields):
             return None
-        return _joined(self.ref, steps)
+        return None if self.rest and not steps else _joined(self.rest or self.ref, steps)
 
     def js(self, steps: Steps = ()) -> str:
         found = self.path(steps)
@@ -85,7 +88,7 @@ class Item(NamedTuple):
             for step in theirs[:-1]:
                 at = at.setdefault(str(step), {})
             at[str(theirs[-1])] = f"<{self.ref}.{ours}>" if ours else f"<{self.ref}>"
-        return f"({_literal(made)})"
+        return f"({{ ...<{self.rest}>, ...{_literal(made)} }})" if self.rest else f"({_literal(made)})"
 
     def value(self) -> Any:
         """Return the whole item as a param of a block."""
@@ -125,6 +128,9 @@ class Scope(Protocol):
     def items_of(self, name: str) -> str | None: ...
 
     def context_of(self, name: str, field: str) -> str | None: ...
+
+    def file_of(self, name: str, node: str | None = None) -> str | None:
+        """Return the place of a file of the item, or of that of another node: the last one of that name."""
 
     def index(self) -> str: ...
 
@@ -189,6 +195,7 @@ class Texts:
 
     def code(self, code: str) -> str:
         """JavaScript of n8n, with its roots as references."""
+        code = _ITEM_OF.sub("", code)
         parts: list[str] = []
         at = 0
         for found in _ROOT.finditer(code):
@@ -216,6 +223,8 @@ class Texts:
                 return quoted(self.scope.title()), at
             self.lose("It reads the id of the execution, and gets a random one.", "Check what the id is used for.")
             return "crypto.randomUUID()", at
+        if word == "$binary" and (file := self._file(None, code, at)) is not None:
+            return file
         if word is not None:
             what = UNKNOWN.get(word, "a value of n8n")
             self.lose(f"It reads {word}, {what}, which does not exist here: it is null.", "Change the expression.")
@@ -258,9 +267,24 @@ class Texts:
                 return f"({{ json: {item if isinstance(item, str) else item.js()} }})", at
             if tail[1] == "isExecuted":
                 return f"({item if isinstance(item, str) else item.js()} !== null)", tail.end()
+            if tail[1] == "binary" and (file := self._file(name, code, tail.end())) is not None:
+                return file
             self.lose(f"It reads {tail[1]} of a node, which does not exist here: it is null.", "Change the expression.")
             return "(null)", tail.end()
         return self._item(item, code, json.end())
+
+    def _file(self, node: str | None, code: str, at: int) -> tuple[str, int] | None:
+        """`.data.fileName` after $binary."""
+        steps, end = path_at(code, at)
+        found = self.scope.file_of(str(steps[0]), node) if steps else None
+        if found is None or len(steps) > 2:
+            return None
+        if len(steps) == 1:
+            return f"<{found}>", end
+        if steps[1] in ("fileExtension", "directory"):
+            return f"<{found}.name>.split('.').pop()" if steps[1] == "fileExtension" else '""', end
+        names = {"fileName": "name", "mimeType": "media_type", "fileSize": "size", "id": "id", "fileType": "media_type"}
+        return (f"<{found}.{names[str(steps[1])]}>", end) if steps[1] in names else None
 
     def _item(self, item: Item | str | None, code: str, at: int) -> tuple[str, int]:
         steps, end = path_at(code, at)

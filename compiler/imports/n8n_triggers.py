@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -53,7 +54,8 @@ def webhook(step: Step) -> Made:
     return Made("webhook", {"auth": auth, "respond": "immediate" if now else "run"})
 
 
-def form_trigger(step: Step) -> Made:
+def form_schema(step: Step) -> dict[str, Any]:
+    """Return the JSON Schema of the fields of a form."""
     fields: dict[str, Any] = {}
     required: list[str] = []
     for one in listed(step.get("formFields"), "values"):
@@ -62,14 +64,19 @@ def form_trigger(step: Step) -> Made:
         if options := [str(o["option"]) for o in listed(one.get("fieldOptions"), "values") if o.get("option")]:
             schema |= {"enum": options}
         if one.get("fieldType") == "file":
-            schema = {"type": "object", "title": name}
-            step.lose(f'Its field "{name}" for a file becomes an object.', "Choose a field of the type file.")
+            schema = {"format": "file", "title": name}
         fields[name] = schema
         required += [name] if one.get("requiredField") is True else []
-    schema = {"type": "object", "properties": fields} | ({"required": required} if required else {})
+    return {"type": "object", "properties": fields} | ({"required": required} if required else {})
+
+
+def form_trigger(step: Step) -> Made:
+    schema = form_schema(step)
+    of_file = [name for name, one in schema["properties"].items() if one.get("format") == "file"]
+    places = {re.sub(r"\W", "_", name): f".{name}" if name.isidentifier() else f'["{name}"]' for name in of_file}
     texts = {"title": step.text("formTitle"), "text": step.text("formDescription")}
     made = {key: text.removeprefix("=") for key, text in texts.items() if text}
-    return Made("form_trigger", {**made, "fields": schema})
+    return Made("form_trigger", {**made, "fields": schema}, files=places)
 
 
 def chat_trigger(step: Step) -> Made:
@@ -138,9 +145,10 @@ def _polled(step: Step, line: str) -> Made:
         hint = f'Create a connection with the name "{name}", or choose another one in the block.'
         step.lose("Its account is not imported.", hint)
     if kind == "event.gmail":
-        step.lose(
-            "Its event has only the id of the mail.", 'Read it with the operation "Read a mail" of connector.gmail.'
-        )
+        event = step.first(kind, params, "event")
+        read = {"operation": "read", "message": f"<{event}.event.id>", "connection": params["connection"]}
+        mail = step.first("connector.gmail", read, "mail")
+        return Made("function", {"code": f"return mailOf(<{mail}.result>);"}, ".result")
     fields = {"event.mail": _MAIL, "event.feed": _FEED}.get(kind, ())
     return Made(kind, params, ".event", fields=fields)
 

@@ -52,7 +52,7 @@ async def run(
     ) as engine:
         ours = convert(json.loads(text), catalog=REGISTRY)
         for block in ours.document["blocks"].values():
-            if block["type"].startswith("connector."):
+            if block["type"].startswith(("connector.", "event.")):
                 del block["params"]["connection"]
                 block["params"] |= {"credential": "${TOKEN}", "base_url": server.url}
         return await ran(engine, ours.document, input=input or {})
@@ -275,3 +275,57 @@ async def test_what_has_no_counterpart_fails_when_it_is_reached(tmp_path: Path) 
     assert view.status == "failed"
     assert 'The spotify node "Odd" was not imported from n8n.' in str(view.error)
     assert services.sent == []
+
+
+async def test_files_and_pages(tmp_path: Path) -> None:
+    """A file that a request loads is read and sent on; a page is read by selectors, and as Markdown."""
+    page = '<h1>Tea</h1><a href="/green">Green</a><a href="/black">Black</a>'
+    sent: list[bytes] = []
+
+    def handle(request: Request) -> bytes:
+        if request.method == "POST":
+            sent.append(request.body)
+            return answer(200, b'{"ok": true}', content_type="application/json")
+        if request.target == "/list.csv":
+            return answer(200, b"name;age\nAda;36\nBo;12\n", content_type="text/csv")
+        return answer(200, page.encode(), content_type="text/html")
+
+    links = {"key": "links", "cssSelector": "a", "returnValue": "attribute", "attribute": "href", "returnArray": True}
+    as_file = {"response": {"response": {"responseFormat": "file"}}}
+    part = {"parameterType": "formBinaryData", "name": "list", "inputDataFieldName": "data"}
+    nodes = [
+        START, get("List", "list.csv", options=as_file), node("Rows", "extractFromFile", 1),
+        node("All", "aggregate", aggregate="aggregateAllItemData"), get("Page", "page"),
+        node("Parts", "html", 1.2, operation="extractHtmlContent", extractionValues={"values": [
+            {"key": "title", "cssSelector": "h1"}, links]}),
+        node("Text", "markdown", 1, html="={{ $('Page').item.json.data }}", destinationKey="text"),
+        node("Made", "convertToFile", 1.1, operation="toText", sourceProperty="text",
+             options={"fileName": "={{ $json.title }}.md"}),
+        node("Send", "httpRequest", 4.2, url="SERVER/send", method="POST", sendBody=True,
+             contentType="multipart-form-data", bodyParameters={"parameters": [
+                 part, {"name": "size", "value": "={{ $('List').item.binary.data.fileName }}"}]}),
+    ]  # fmt: skip
+    wires = "Start > List; List > Rows; Rows > All; List > Page; Page > Parts; Parts > Text; Text > Made; Made > Send"
+    async with http(handle) as server:
+        view = await run(tmp_path, workflow(nodes, wires), server)
+    assert view.status == "succeeded", [(node.key, node.error) for node in view.nodes if node.error]
+    outputs = {node.key.partition("[")[0].partition("/")[0]: node.output for node in view.nodes}
+    assert outputs["all"]["result"] == {"data": [{"name": "Ada", "age": "36"}, {"name": "Bo", "age": "12"}]}
+    assert b"# Tea" in sent[0] and b'filename="Tea.md"' in sent[0] and b"list.csv" in sent[0]
+
+
+async def test_a_mail_has_its_fields(tmp_path: Path) -> None:
+    parts = [
+        {"mimeType": "text/plain", "body": {"data": "R3LDvG4_"}},
+        {"mimeType": "text/html", "body": {"data": "PGI-"}},
+    ]
+    headers = [{"name": "Subject", "value": "Tea"}, {"name": "From", "value": "Ada <ada@example.org>"}]
+    payload = {"mimeType": "multipart/alternative", "headers": headers, "parts": parts}
+    mail = {"id": "m1", "internalDate": "1777622400000", "labelIds": ["INBOX"], "payload": payload}
+    async with http(Services(m1=mail).handle) as server:
+        view = await run(tmp_path, workflow([node("Mail", "gmailTrigger", 1.2)], ""), server, {"event": {"id": "m1"}})
+    assert view.status == "succeeded", view.error
+    made = view.output["result"]
+    assert made["subject"] == made["Subject"] == "Tea"
+    assert made["from"]["value"] == [{"name": "Ada", "address": "ada@example.org"}]
+    assert (made["text"], made["html"], made["date"]) == ("Grün?", "<b>", "2026-05-01T08:00:00.000Z")

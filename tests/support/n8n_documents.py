@@ -6,7 +6,8 @@ from typing import Any
 
 Json = dict[str, Any]
 _LANGCHAIN = ("agent", "chainLlm", "chatTrigger", "lmChatOpenAi", "memoryBufferWindow", "toolHttpRequest",
-              "outputParserStructured", "textClassifier", "toolWorkflow", "vectorStoreQdrant")  # fmt: skip
+              "outputParserStructured", "textClassifier", "toolWorkflow", "vectorStoreQdrant", "vectorStoreInMemory",
+              "toolVectorStore", "toolSerpApi", "documentDefaultDataLoader")  # fmt: skip
 
 
 def node(name: str, kind: str, version: float = 1, /, raw: Json | None = None, **params: Any) -> Json:

@@ -222,14 +222,16 @@ def test_tools_stay_where_they_are() -> None:
         node("Chat", "chatTrigger", 1.1), node("Agent", "agent", 1.7, options={}),
         node("Model", "lmChatOpenAi", 1.2, model={"__rl": True, "value": "gpt-5-mini"}),
         node("Mail", "gmailTool", 2.1, sendTo=asked, subject="Hi", message="=Hello {{ $fromAI('text') }}"),
-        node("Find", "vectorStoreQdrant", 1, mode="retrieve-as-tool"),
+        node("Find", "toolSerpApi"), node("Docs", "toolVectorStore", description="The manual"),
+        node("Store", "vectorStoreQdrant", 1, qdrantCollection={"__rl": True, "value": "manual"}),
         node("Shop", "toolWorkflow", 2, workflowId={"__rl": True, "value": "w1", "cachedResultName": "Shop"}),
     ]  # fmt: skip
     wires = "Model ai_languageModel Agent; Mail ai_tool Agent; Find ai_tool Agent; Shop ai_tool Agent; Chat > Agent"
-    made = imported(nodes, wires)
+    made = imported(nodes, f"{wires}; Docs ai_tool Agent; Store ai_vectorStore Docs")
     params = made.document["blocks"]["agent"]["params"]
     assert (params["model"], params["prompt"]) == ("openai:gpt-5-mini", "<chat.message>")
-    mail, find, shop = params["tools"]
+    mail, find, shop, docs = params["tools"]
+    assert (docs["block"], docs["params"]) == ("knowledge", {"collection": "manual"})
     assert mail["block"] == "connector.gmail"
     assert (mail["params"]["to"], mail["params"]["text"]) == ("{{to}}", "Hello {{text}}")
     assert mail["arguments"]["properties"]["to"] == {"type": "string", "description": "Who gets it"}
@@ -314,3 +316,44 @@ def test_a_field_that_a_service_may_not_have_is_null() -> None:
     ]
     made = imported(nodes, "Bot > It").document["blocks"]["it"]["params"]["value"]
     assert made == {"a": "<bot.event.message.document.id ?? null>", "b": 'Hi <bot.event.message.text ?? "">'}
+
+
+def test_blocks_that_a_table_makes_run_in_turn() -> None:
+    nodes = [
+        node("Bot", "telegramTrigger", 1.1), node("Voice", "telegram", 1.2, resource="file", fileId="={{ $json.id }}"),
+        node("Words", "openAi", 1.8, resource="audio", operation="transcribe"),
+        node("Row", "googleSheets", 4.5, operation="appendOrUpdate", documentId="d1", sheetName="Log",
+             columns={"mappingMode": "defineBelow", "matchingColumns": ["id"], "value": {"id": "={{ $json.text }}"}}),
+    ]  # fmt: skip
+    nodes[2]["type"] = "@n8n/n8n-nodes-langchain.openAi"
+    made = imported(nodes, "Bot > Voice; Voice > Words; Words > Row").document
+    blocks = made["blocks"]
+    assert blocks["voice"]["params"]["url"].endswith("/<voice_step_1.body.result.file_path>")
+    assert blocks["words"]["params"]["body"]["file"] == "<voice.body>"
+    assert blocks["row"]["params"]["range"] == "<row_row.result.range>"
+    ways = {(one["source"], one["target"]) for one in made["edges"]}
+    assert {("bot", "voice_step_1"), ("voice_step_1", "voice"), ("voice", "words"), ("words", "row_rows"),
+            ("row_rows", "row_row"), ("row_row", "row")} <= ways  # fmt: skip
+
+
+def test_a_file_that_no_node_makes_is_a_finding() -> None:
+    nodes = [START, node("Read", "extractFromFile", 1, operation="pdf", binaryPropertyName="cv")]
+    found = imported(nodes, "Start > Read").diagnostics
+    assert any('the file "cv", which no node before it makes' in one.message for one in found)
+
+
+def test_a_vector_store_becomes_a_collection() -> None:
+    as_file = {"response": {"response": {"responseFormat": "file"}}}
+    nodes = [START, node("Page", "httpRequest", 4.2, url="https://x.test", options=as_file),
+             node("Keep", "vectorStoreInMemory", 1, mode="insert", memoryKey="My docs"),
+             node("Loader", "documentDefaultDataLoader", 1, dataType="binary")]  # fmt: skip
+    blocks = imported(nodes, "Start > Page; Page > Keep; Loader ai_document Keep").document["blocks"]
+    assert blocks["keep"]["params"] == {
+        "collection": "my_docs", "operation": "add", "name": "<page.body.name>", "content": "<page.body>"
+    }  # fmt: skip
+
+
+def test_a_loop_in_a_loop_is_read() -> None:
+    nodes = [START, *(node(name, "noOp") for name in "ABCDE")]
+    made = imported(nodes, "Start > A; A > B; B > C; C > A; C > B; C > D; D > E; E > D")
+    assert made.document["format"] == "weft/1"
