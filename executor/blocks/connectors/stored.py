@@ -8,8 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Iterable, Iterator
-from functools import partial
-from importlib.metadata import entry_points
+from functools import cache, partial
 from importlib.resources import files
 from pathlib import Path
 from typing import Final
@@ -26,6 +25,7 @@ from executor.blocks.connectors.events import EventBlock
 from executor.blocks.types.registry import Registry
 from executor.blocks.types.sources import SourceBlock, sources
 from executor.errors import BadRequest
+from executor.kernel.process.extras import entry_points
 from executor.kernel.store.topics.connectors import ConnectorRow
 from executor.kernel.store.topics.store import Store
 
@@ -45,7 +45,7 @@ def _with_events(block: ConnectorBlock) -> list[ConnectorBlock | EventBlock]:
 
 
 def _connectors(folder: Path | None) -> list[ConnectorBlock]:
-    found = list(_shipped())
+    found = [*_shipped()]
     owners = {block.type: "weft" for block in found}
     for owner, block in _installed():
         first = owners.setdefault(block.type, owner)
@@ -61,11 +61,11 @@ def connector(path: Path | str) -> ConnectorBlock:
     return ConnectorBlock(read(Path(path).read_bytes()))
 
 
-def _shipped() -> Iterator[ConnectorBlock]:
-    for file in sorted(files(__package__).joinpath("services").iterdir(), key=lambda one: one.name):
-        if file.name.endswith(".json"):
-            data = file.read_bytes()
-            yield ConnectorBlock(Unread(file.name.removesuffix(".json"), _EVENTS in data, partial(_read_shipped, data)))
+@cache
+def _shipped() -> tuple[ConnectorBlock, ...]:
+    every = sorted(files(__package__).joinpath("services").iterdir(), key=lambda one: one.name)
+    found = [(file.name.removesuffix(".json"), file.read_bytes()) for file in every if file.name.endswith(".json")]
+    return tuple(ConnectorBlock(Unread(name, _EVENTS in data, partial(_read_shipped, data))) for name, data in found)
 
 
 def _read_shipped(data: bytes) -> Connector:
@@ -74,7 +74,7 @@ def _read_shipped(data: bytes) -> Connector:
 
 def _installed() -> Iterator[tuple[str, ConnectorBlock]]:
     """Yield the documents in the folders of packages that the entry points name, with the package each is of."""
-    for point in sorted(entry_points(group=GROUP), key=lambda one: (one.name, one.value)):
+    for point in entry_points(GROUP):
         owner = point.dist.name if point.dist is not None else "an unknown package"
         try:
             documents = sorted(files(point.module).iterdir(), key=lambda one: one.name)

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from importlib.metadata import Distribution, EntryPoint, entry_points
+from importlib.metadata import Distribution, EntryPoint
 from typing import Any, Final, Protocol
 
 from compiler.catalog import BlockSpec, CodeKind, Finding
 from executor.errors import NotFound
 from executor.kernel.handler.base import Block
+from executor.kernel.process.extras import entry_points
 
 GROUP: Final = "weft.blocks"
 # The fields of a spec that an editor needs.
@@ -95,7 +96,7 @@ class Registry:
 
 def _installed() -> Iterator[Block]:
     owners: dict[str, Distribution | None] = {}
-    for point in sorted(entry_points(group=GROUP), key=lambda p: (p.name, p.value)):
+    for point in entry_points(GROUP):
         block = _load(point)
         if block is None:
             continue

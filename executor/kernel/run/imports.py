@@ -6,7 +6,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Collection, Mapping
 from functools import cache
-from importlib.metadata import entry_points
 from typing import Any, Final
 
 from compiler import imports
@@ -14,6 +13,7 @@ from compiler.catalog import Catalog
 from compiler.compile import DEFAULT_LIMITS
 from compiler.document import Limits
 from compiler.imports import Imported, Importer, Importers, Source
+from executor.kernel.process.extras import entry_points
 
 GROUP: Final = "weft.imports"
 _log = logging.getLogger(__name__)
@@ -24,7 +24,7 @@ def importers() -> Importers:
     """Return the importers by name. One that cannot be loaded is skipped and logged: a broken package must not keep the
     others from being used. So is a second one of the same name."""
     found: dict[str, Importer] = {}
-    for point in sorted(entry_points(group=GROUP), key=lambda one: (one.name, one.value)):
+    for point in entry_points(GROUP):
         try:
             importer = point.load()
             if not callable(importer.detect) or not callable(importer.convert):

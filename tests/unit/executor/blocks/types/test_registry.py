@@ -46,7 +46,9 @@ def installed(monkeypatch: pytest.MonkeyPatch) -> Any:
                 point = EntryPoint(name, f"{module}:block", registry.GROUP)
                 vars(point)["dist"] = Dist(package)
                 points.append(point)
-        monkeypatch.setattr(registry, "entry_points", lambda group: points if group == "weft.blocks" else [])
+        monkeypatch.setattr(
+            registry, "entry_points", lambda group: sorted(points, key=lambda one: (one.name, one.value))
+        )
 
     return install
 
