@@ -18,6 +18,7 @@ from hypothesis import HealthCheck, settings
 from xdist.scheduler import LoadGroupScheduling  # type: ignore[import-untyped]  # xdist has no types
 
 from executor.kernel.process.repeated import OUTAGE
+from tests.support import fresh_database
 from tests.support.loopback import sitecustomize as loopback
 
 # How long one example takes, or making it, says how busy the machine is; what must be quick measures its own time.
@@ -39,6 +40,7 @@ def pytest_configure() -> None:
     if os.path.isdir(MEMORY) and os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).free >= MEMORY_MIN:
         os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", MEMORY)  # `make check` sets it to a disk
     _stay_on_loopback()
+    fresh_database.install()
 
 
 def _stay_on_loopback() -> None:
@@ -170,12 +172,18 @@ def postgres_server() -> Iterator[str]:
 
 
 @pytest.fixture
-def postgres(postgres_server: str) -> Iterator[str]:
-    """The address of an empty database; with WEFT_TEST_POOL=1 through pgbouncer in transaction mode."""
+def migrated() -> bool:
+    """Whether `postgres` has the schema of this code. Tests of what begins with an empty database replace it."""
+    return True
+
+
+@pytest.fixture
+def postgres(postgres_server: str, migrated: bool) -> Iterator[str]:
+    """The address of a database without a row; with WEFT_TEST_POOL=1 through pgbouncer in transaction mode."""
     from tests.support.pgbouncer import pool
     from tests.support.postgres import database
 
-    with database(postgres_server, f"test-{uuid4().hex}") as address:
+    with database(postgres_server, f"test-{uuid4().hex}", empty=not migrated) as address:
         if os.environ.get("WEFT_TEST_POOL"):
             with pool(address, 4) as pooled:
                 yield pooled

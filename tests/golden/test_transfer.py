@@ -36,6 +36,11 @@ from tests.support.service import Service, serve
 from tests.support.until import until
 
 
+@pytest.fixture
+def migrated() -> bool:
+    return False
+
+
 async def updated(folder: Path) -> Path:
     """The newest recorded database with the schema of this code. Nothing in it is executed."""
     db = restore(SCHEMAS[-1], folder)

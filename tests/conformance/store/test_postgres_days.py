@@ -354,6 +354,7 @@ async def test_only_the_part_of_a_run_is_read(postgres: str, store: PostgresStor
     assert text.count("Subplans Removed: 6") == 2 and "Seq Scan" not in text.replace("run_details", ""), text
 
 
+@pytest.mark.parametrize("migrated", [False])
 async def test_a_database_of_before_keeps_its_journals(postgres: str) -> None:
     session = Session(postgres, lambda name: None)
     migrate(session, packaged_migrations("postgres")[:2])

@@ -234,6 +234,7 @@ async def test_who_waits_no_longer_is_told(postgres: str) -> None:
     await store.close()
 
 
+@pytest.mark.parametrize("migrated", [False])
 async def test_a_database_of_another_program_is_refused(postgres: str) -> None:
     with psycopg.connect(postgres, autocommit=True) as other:
         other.execute("CREATE TABLE theirs (a int)")
@@ -253,6 +254,7 @@ async def test_a_newer_schema_is_refused(postgres: str) -> None:
         await store.open()
 
 
+@pytest.mark.parametrize("migrated", [False])
 async def test_stores_that_open_at_once_make_one_schema(postgres: str) -> None:
     stores = [PostgresStore(postgres, readers=1) for _ in range(4)]
     await asyncio.gather(*(store.open() for store in stores))
@@ -267,6 +269,7 @@ async def test_no_server_is_told_as_such() -> None:
         await PostgresStore("host=/nonexistent dbname=weft user=weft").open()
 
 
+@pytest.mark.parametrize("migrated", [False])
 @pytest.mark.parametrize("commit", [1, 2], ids=["of the schema", "of the writer's row"])
 async def test_a_lost_answer_while_it_opens_is_told_and_tried_again(
     commit: int, postgres: str, monkeypatch: pytest.MonkeyPatch

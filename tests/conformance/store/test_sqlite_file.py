@@ -277,7 +277,8 @@ async def test_views_show_the_business_side(sqlite: SQLiteStore) -> None:
 
 
 async def test_two_stores_on_one_file_share_the_work(tmp_path: Path) -> None:
-    one, two = SQLiteStore(tmp_path / "weft.db"), SQLiteStore(tmp_path / "weft.db")
+    # with `fault` they make the schema themselves (tests/support/fresh_database.py)
+    one, two = (SQLiteStore(tmp_path / "weft.db", fault=lambda point: None) for _ in range(2))
     await asyncio.gather(one.open(), two.open())
     await asyncio.gather(*(one.create_run(new_run(f"run-{i:02}")) for i in range(30)))
     claimed = await asyncio.gather(*([one, two][i % 2].claim(f"w{i % 2}", T0, LEASE_MS, 3) for i in range(12)))

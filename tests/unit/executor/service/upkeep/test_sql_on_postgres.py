@@ -149,6 +149,7 @@ def test_a_secret_is_found_in_every_table(spoilt: tuple[Spoil, PostgresReading],
     assert list(check(reading, run=filled[1]["hello"], only={"I11"}, evidence=Evidence(secrets=[secret]))) == []
 
 
+@pytest.mark.parametrize("migrated", [False])
 def test_a_database_that_is_empty_foreign_or_not_there(postgres: str) -> None:
     with closing(open_reading(postgres)) as reading:
         assert reading.schema()[0] == 0
