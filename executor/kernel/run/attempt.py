@@ -40,12 +40,12 @@ from executor.kernel.run.loaded import LoadedRun
 from executor.kernel.run.made import Entry
 from executor.kernel.run.parts import Parts
 from executor.kernel.run.places import Place, Waiting
-from executor.kernel.run.recorded import First, Recorded, RecordedEnds, RecordedSince, first_of, time_of
+from executor.kernel.run.recorded import BothEnds, First, Recorded, RecordedSince, first_of, time_of
 from executor.kernel.run.results import Arrivals, StepNote, Stream
 from executor.kernel.run.step_work import StepJournal, StepWork
 from executor.kernel.run.steps import AttemptSteps
 from executor.kernel.run.time_limit import TimeLimit
-from executor.kernel.run.undo import BothEnds, Cancelled, UndoDriver
+from executor.kernel.run.undo import Cancelled, UndoDriver
 from executor.kernel.run.wait_ends import WaitEnds
 from executor.kernel.store.patience import with_retries
 from executor.kernel.store.run_rows import NewRun
@@ -318,7 +318,7 @@ class Attempt:
         return journal, StepWork(self.number, journal, self.host.border, self.host.parts.clock.now_ms)
 
     def _entry(
-        self, known: Mapping[int, Step], waits: frozenset[int], recorded: RecordedEnds, first: First, code: object
+        self, known: Mapping[int, Step], waits: frozenset[int], recorded: Recorded, first: First, code: object
     ) -> Entry:
         """`first`: `run` is the seed."""
         given = known, waits, recorded, lambda: self.drains, partial(self._keep_lane, code)
@@ -338,11 +338,12 @@ class Attempt:
         self._without_later_ends(known)
         first = await host.ask(lambda: first_of(store, run), "reading the start of")
         upto = max((step.finished_seq for step in known.values()), default=0)
-        recorded: RecordedEnds = Recorded(store, run, self.key_text, upto)
+        recorded = Recorded(store, run, self.key_text, upto)
         taken_seq = state.tries[key].taken_seq if self.steps_key != self.key_text else 0
         if taken_seq:
             host.parts.owned.lanes.forget(run)
-            recorded = BothEnds(taken_seq, Recorded(store, run, self.steps_key, taken_seq), recorded)
+            before = Recorded(store, run, self.steps_key, taken_seq)
+            recorded = BothEnds(store, run, self.key_text, upto, taken_seq, before)
         entry = self._entry(known, waits, recorded, first._replace(run=f"{first.run}:{self.steps_key}"), code)
         journal, work = self._work()
         if taken_seq:

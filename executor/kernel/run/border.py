@@ -93,13 +93,7 @@ class Border:
         fact = f.HandlerWaits(self._clock.now_ms(), key, attempt, _beside(waits), drops)
         return Result(fact, self._asked(waits))
 
-    def left(
-        self,
-        key: NodeKey,
-        attempt: int,
-        waits: Sequence[tuple[Suspend, f.WaitStep]],
-        again: AtEach,
-    ) -> Result:
+    def left(self, key: NodeKey, attempt: int, waits: Sequence[tuple[Suspend, f.WaitStep]], again: AtEach) -> Result:
         """Return the result of a handler that is entered again at the end of each wait. Raises BlockError if a request
         is not JSON."""
         at_ms, opens = self._clock.now_ms(), _beside(waits)

@@ -15,7 +15,7 @@ from executor.kernel.core.state import Step
 from executor.kernel.handler.base import MakeSuspend
 from executor.kernel.handler.durable import Work
 from executor.kernel.process.lane_cache import Kept
-from executor.kernel.run.recorded import RecordedEnds
+from executor.kernel.run.recorded import Recorded
 from executor.kernel.run.step_work import Call
 
 
@@ -32,7 +32,7 @@ class Entry(Struct, frozen=True):
     started_ms: int
     known: Mapping[int, Step]
     open: frozenset[int]
-    recorded: RecordedEnds
+    recorded: Recorded
     drains: Callable[[], bool] = bool
     keep: Callable[[Kept], bool] = bool
 
@@ -44,19 +44,8 @@ class Made:
     open before. `is_dropped`: its work is not needed any more."""
 
     __slots__ = (
-        "box",
-        "call",
-        "due_ms",
-        "event",
-        "future",
-        "is_dropped",
-        "needs",
-        "pause_ms",
-        "stoppable",
-        "suspend",
-        "task",
-        "times",
-        "work",
+        "box", "call", "due_ms", "event", "future", "is_dropped", "needs", "pause_ms", "stoppable", "suspend", "task",
+        "times", "work",
     )  # fmt: skip
 
     def __init__(

@@ -11,14 +11,14 @@ from msgspec import Struct
 from executor.kernel.core.state import Step
 from executor.kernel.handler.base import Leaving
 from executor.kernel.handler.durable import EndChild
-from executor.kernel.run.recorded import RecordedEnds
+from executor.kernel.run.recorded import Recorded
 
 
 class Opened(Struct):
     """Implements `Work`: returns the id of the wait that is step `number`, and its child run, or does `end` to that."""
 
     known: Mapping[int, Step]
-    recorded: RecordedEnds
+    recorded: Recorded
     number: int
     answer: asyncio.Future[Any]
     end: EndChild | None = None

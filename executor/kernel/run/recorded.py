@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Awaitable, Callable
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
@@ -15,6 +16,7 @@ from executor.kernel.run.step_work import Ended
 from executor.kernel.store.patience import with_retries
 from executor.kernel.store.run_rows import Record
 
+T = TypeVar("T")
 log = logging.getLogger("weft.durable")
 
 
@@ -37,18 +39,6 @@ async def time_of(store: Journals, run: str, seq: int) -> int:
     async for record in Records(store, run, after=seq - 1, upto=seq):
         return record.at_ms
     raise BlockError(f"event {seq} of run {run} is missing", code="step_missing", retryable=False)
-
-
-class RecordedEnds(Protocol):
-    async def event(self, seq: int) -> Record | None: ...
-
-    def ready(self, seq: int) -> Ended | None: ...
-
-    async def since(self, seq: int) -> Ended: ...
-
-    async def at(self, seq: int) -> Ended: ...
-
-    async def opened(self, n: int, after: int) -> dict[str, Any] | None: ...
 
 
 class Recorded:
@@ -80,8 +70,7 @@ class Recorded:
 
     async def since(self, seq: int) -> Ended:
         """Return the end that is event `seq`, after those of earlier entries. Raises BlockError."""
-        what = f"a step of run {self._run}"
-        return await with_retries(lambda: self._since(seq), what=what, failed="the database could not be read", log=log)
+        return await self._retried(lambda: self._since(seq), "a step")
 
     async def _since(self, seq: int) -> Ended:
         record = await self.event(seq)
@@ -92,10 +81,7 @@ class Recorded:
     async def opened(self, n: int, after: int) -> dict[str, Any] | None:
         """Return the id of the wait that is step `n`, which opened after event `after`, and its child run;
         None if it did not open. Raises BlockError."""
-        what = f"a wait of run {self._run}"
-        return await with_retries(
-            lambda: self._opened(n, after), what=what, failed="the database could not be read", log=log
-        )
+        return await self._retried(lambda: self._opened(n, after), "a wait")
 
     async def _opened(self, n: int, after: int) -> dict[str, Any] | None:
         types = ("wait.opened",)
@@ -110,8 +96,11 @@ class Recorded:
     async def at(self, seq: int) -> Ended:
         """Return the end that is event `seq`. Each can be asked for once. Raises BlockError: the database cannot be
         read."""
-        what = f"a step of run {self._run}"
-        return await with_retries(lambda: self._at(seq), what=what, failed="the database could not be read", log=log)
+        return await self._retried(lambda: self._at(seq), "a step")
+
+    async def _retried(self, read: Callable[[], Awaitable[T]], what: str) -> T:
+        what = f"{what} of run {self._run}"
+        return await with_retries(read, what=what, failed="the database could not be read", log=log)
 
     async def _at(self, seq: int) -> Ended:
         while seq not in self._passed:
@@ -130,6 +119,21 @@ class RecordedSince(Recorded):
 
     async def at(self, seq: int) -> Ended:
         return await self.since(seq)
+
+
+class BothEnds(Recorded):
+    """The ends of the steps of the node that undoes another, and those that the other had until event `seq`."""
+
+    def __init__(self, store: Journals, run: str, key: str, upto: int, seq: int, before: Recorded) -> None:
+        super().__init__(store, run, key, upto)
+        self._seq = seq
+        self._before = before
+
+    def ready(self, seq: int) -> Ended | None:
+        return None
+
+    async def at(self, seq: int) -> Ended:
+        return await (self._before.at(seq) if seq < self._seq else super().at(seq))
 
 
 def _ended(record: Record, output: bytes | None) -> Ended:

@@ -75,12 +75,7 @@ class StepJournal(Struct, frozen=True):
         self.keep(StepNote(event, output, partial(_settle, done), cached), "log")
         return await done
 
-    def note(
-        self,
-        event: StepEvent,
-        output: bytes | None = None,
-        cached: CacheRow | None = None,
-    ) -> None:
+    def note(self, event: StepEvent, output: bytes | None = None, cached: CacheRow | None = None) -> None:
         """Record the event with the next append, which `flush` begins at the latest."""
         self.keep_quietly(StepNote(event, output, cached=cached))
 

@@ -21,9 +21,7 @@ from executor.kernel.process.clock import Clock
 from executor.kernel.process.timers import Timers
 from executor.kernel.run.durable import Driver
 from executor.kernel.run.made import Entry
-from executor.kernel.run.recorded import RecordedEnds
-from executor.kernel.run.step_work import Ended, StepJournal, StepWork
-from executor.kernel.store.run_rows import Record
+from executor.kernel.run.step_work import StepJournal, StepWork
 
 
 class Cancelled(Struct, frozen=True):
@@ -31,30 +29,6 @@ class Cancelled(Struct, frozen=True):
 
     seq: int
     at_ms: int
-
-
-class BothEnds:
-    """The ends of the steps that the undone node had until event `seq`, and those of the node that undoes it."""
-
-    def __init__(self, seq: int, before: RecordedEnds, since: RecordedEnds) -> None:
-        self._seq = seq
-        self._before = before
-        self._since = since
-
-    async def event(self, seq: int) -> Record | None:
-        return await self._since.event(seq)
-
-    def ready(self, seq: int) -> Ended | None:
-        return None
-
-    async def since(self, seq: int) -> Ended:
-        return await self._since.since(seq)
-
-    async def opened(self, n: int, after: int) -> dict[str, Any] | None:
-        return await self._since.opened(n, after)
-
-    async def at(self, seq: int) -> Ended:
-        return await (self._before if seq < self._seq else self._since).at(seq)
 
 
 class UndoDriver(Driver):

@@ -37,10 +37,10 @@ from executor.kernel.run.durable import Driver
 from executor.kernel.run.made import Entry
 from executor.kernel.run.mismatch import Arrival, CodeUnfit, Expected, Mismatch, changed
 from executor.kernel.run.published import Published
-from executor.kernel.run.recorded import Recorded, RecordedEnds
+from executor.kernel.run.recorded import BothEnds, Recorded
 from executor.kernel.run.step_work import Call, StepJournal, StepWork
 from executor.kernel.run.steps import ANY_INPUT
-from executor.kernel.run.undo import BothEnds, Cancelled, UndoDriver
+from executor.kernel.run.undo import Cancelled, UndoDriver
 from executor.kernel.store.run_rows import NewRun
 from executor.kernel.store.topics.store import Store
 from executor.kernel.values.payload import Bound
@@ -267,10 +267,12 @@ def _entry(plan: Plan, journal: Journal, to: int | None) -> tuple[Entry, Cancell
     first = journal.records[0]
     started = data_of(first)
     run = started.get("run", journal.run)
-    recorded: RecordedEnds = Recorded(journal, journal.run, BODY if last is None else codec.key_text(last), upto)
+    node = BODY if last is None else codec.key_text(last)
+    recorded = Recorded(journal, journal.run, node, upto)
     cancelled = None
     if taken_seq:
-        recorded = BothEnds(taken_seq, Recorded(journal, journal.run, BODY, taken_seq), recorded)
+        before = Recorded(journal, journal.run, BODY, taken_seq)
+        recorded = BothEnds(journal, journal.run, node, upto, taken_seq, before)
         cancelled = Cancelled(taken_seq, next(one.at_ms for one in journal.records if one.seq == taken_seq))
     seed = f"{run}:{BODY}"
     return Entry(BODY, attempt, seed, started.get("by"), first.at_ms, known, waits, recorded), cancelled
