@@ -26,9 +26,17 @@ from executor.kernel.handler.base import Access, MakeSuspend, StepContext, StepK
 from executor.kernel.handler.durable import DurableCalls
 from executor.kernel.values.payload import Bound
 
+EndOf = Callable[[asyncio.Future[Any], int], Awaitable[Any]]  # see `Running.end_of`
+
 
 async def converse(
-    ctx: StepContext, calls: DurableCalls, n: int, params: dict[str, Any], tools: Sequence[Any], answer: Answer
+    ctx: StepContext,
+    calls: DurableCalls,
+    end_of: EndOf,
+    n: int,
+    params: dict[str, Any],
+    tools: Sequence[Any],
+    answer: Answer,
 ) -> Any:
     """Return the answer of agent number `n` of the function. Raises BlockError; BuildError: a tool is none."""
     own = cast(Access, _OfAgent(ctx.own, n))
@@ -39,7 +47,7 @@ async def converse(
         return wrong(reply, schema, answer.problems, ctx.services.sandbox.matches)
 
     with group("agent"):
-        done = await Talk(inner, _tools(ctx, tools), judge, group).run()
+        done = await Talk(inner, _tools(ctx, tools), judge, group, lambda wait: end_of(wait, calls.turns)).run()
     return answer.of(done.output["content"])
 
 

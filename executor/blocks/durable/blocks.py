@@ -10,7 +10,7 @@ from typing import Any, Final
 from compiler.diagnostics import suggest
 from compiler.signature import Unfit, read, write
 from executor.blocks.durable.again import Work
-from executor.blocks.durable.agents import Answer, converse
+from executor.blocks.durable.agents import Answer, EndOf, converse
 from executor.blocks.types import email, http, sql
 from executor.blocks.types.agent.block import AgentBlock
 from executor.blocks.types.agent.calls import call_block, effect_with
@@ -23,9 +23,10 @@ BLOCKS: Final[dict[str, Block]] = {"http": http.block, "email": email.block, "sq
 class Blocks:
     """Implements `compiler.tracing.body.Blocks`, in the lane."""
 
-    def __init__(self, ctx: StepContext, calls: DurableCalls) -> None:
+    def __init__(self, ctx: StepContext, calls: DurableCalls, end_of: EndOf) -> None:
         self._ctx = ctx
         self._calls = calls
+        self._end_of = end_of
         self._agents = count(1)
 
     async def call(self, type: str, params: Mapping[str, Any], returns: Any) -> Any:
@@ -46,7 +47,8 @@ class Blocks:
         """Return the answer, of the type `output`, which is at `path` in what the model returns. Raises StepFailed,
         and BlockError with the codes of the block."""
         given = checked("agent", AgentBlock(), params)
-        return await converse(self._ctx, self._calls, next(self._agents), given, tools, Answer(output, path))
+        number, of_type = next(self._agents), Answer(output, path)
+        return await converse(self._ctx, self._calls, self._end_of, number, given, tools, of_type)
 
 
 def checked(type: str, block: Block, params: Mapping[str, Any]) -> dict[str, Any]:

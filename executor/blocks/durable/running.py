@@ -70,7 +70,7 @@ class Running:
         self._durable = durable
         self._is_changed = is_changed
         self._seeds = count(1)
-        self.blocks = Blocks(ctx, calls)
+        self.blocks = Blocks(ctx, calls, self.end_of)
 
     @property
     def now(self) -> datetime:

@@ -99,7 +99,8 @@ _Admitted = tuple[Tool, dict[str, Any]]  # the tool and its arguments
 
 class Talk:
     """One run of an agent with these tools. `ctx` makes its steps and waits. `judge` returns the problems of an answer;
-    without it, those by the schema. `around` is entered for the calls of an agent that continued, with its name."""
+    without it, those by the schema. `around` is entered for the calls of an agent that continued, with its name.
+    `child` gets each wait for a child run when it is made, and returns what is awaited."""
 
     def __init__(
         self,
@@ -107,10 +108,12 @@ class Talk:
         tools: Mapping[str, Tool],
         judge: Judge | None = None,
         around: Callable[[str], AbstractContextManager[None]] = lambda name: nullcontext(),
+        child: Callable[[Any], Any] = lambda wait: wait,
     ) -> None:
         self._ctx = ctx
         self._judge = judge or self._by_schema
         self._around = around
+        self._child = child
         self._agents = {name: AgentParams(given) for name, given in agents_of(ctx.params).items()}
         self._transfers = transfers_of(ctx.params)
         self._agent = FIRST
@@ -343,7 +346,7 @@ class Talk:
         async def make() -> Any:
             return await child_of(self._ctx, tool, arguments)
 
-        return self._ctx.wait(make, name=tool.name)
+        return self._child(self._ctx.wait(make, name=tool.name))
 
 
 def _result(end: Any) -> tuple[str, str | None]:

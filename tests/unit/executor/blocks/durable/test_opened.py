@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -14,7 +15,9 @@ from executor.open.engine import Engine
 from executor.open.testing.crashes import crash_everywhere
 from executor.open.testing.engines import engine, settled
 from executor.open.testing.play import finish
+from server.scripted_model import ScriptedModel
 from tests.support.durable_functions import do, outside
+from tests.support.postgres_crashes import crash_after_each_commit
 
 
 class Paid(msgspec.Struct):
@@ -205,6 +208,9 @@ async def careful(name: str) -> str:
         raise
 
 
+MODELS = {"dev": ScriptedModel({"calls": [{"name": "careful", "arguments": {"name": "a"}}]})}
+
+
 @weft.durable
 async def hurried(how: str) -> str:
     try:
@@ -216,6 +222,8 @@ async def hurried(how: str) -> str:
                     await (await weft.start(careful, "a"))
                 case "gather":
                     await weft.gather(careful("a"), weft.sleep(days=9))
+                case "tool":
+                    await weft.agent("dev:m", "Go", tools=[careful])
                 case "first":
                     await weft.first(careful("a"), weft.sleep(minutes=30))
                 case _:
@@ -228,10 +236,10 @@ async def hurried(how: str) -> str:
     return how
 
 
-@pytest.mark.parametrize("how", ["call", "start", "gather", "first", "first of nested"])
+@pytest.mark.parametrize("how", ["call", "start", "gather", "tool", "first", "first of nested"])
 async def test_a_child_run_that_is_dropped_is_awaited_unless_another_call_came_first(how: str) -> None:
     outside.clear()
-    async with engine(workflows=[hurried, careful]) as opened:
+    async with engine(workflows=[hurried, careful], models=MODELS) as opened:
         run = (await opened.submit(hurried, how=how)).run
         view = await finish(opened, run)
         statuses = sorted([(await opened.runs.view(row.id)).status for row in await opened.runs.list()])
@@ -279,9 +287,21 @@ async def test_a_child_that_was_not_begun_is_not_made() -> None:
 
 @pytest.mark.proof
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("how", ["call", "first"])
+@pytest.mark.parametrize("how", ["tool", "first"])
 async def test_a_crash_at_each_commit_while_a_child_is_dropped(how: str) -> None:
     outside.clear()
-    report = await crash_everywhere(hurried, {"how": how}, outside=outside)
+    report = await crash_everywhere(hurried, {"how": how}, outside=outside, models=MODELS)
     assert (report.status, report.output, report.ok) == ("succeeded", how, True)
     assert report.crashes > 20, report
+
+
+@pytest.mark.proof
+@pytest.mark.timeout(600)
+async def test_a_crash_after_each_commit_on_postgresql_while_a_child_is_dropped(
+    postgres_server: str, tmp_path: Path
+) -> None:
+    commits, end = await crash_after_each_commit(
+        hurried, {"how": "tool"}, {}, outside, postgres_server, tmp_path, MODELS
+    )
+    assert (end.status, end.output) == ("succeeded", "tool")
+    assert commits > 10
