@@ -16,6 +16,7 @@ from executor.open.testing.play import finish
 from server.scripted_model import ScriptedModel
 from tests.support.endpoints import answer, http
 from tests.support.mcp_server import mcp_shop
+from tests.support.postgres_crashes import crash_after_each_commit
 
 done: list[Any] = []
 
@@ -325,6 +326,18 @@ async def test_a_crash_at_each_commit_of_a_handoff_loses_nothing(tmp_path: Path)
     )
     assert (report.output, report.ok) == ("All done.", True)
     assert report.crashes > 20, report
+
+
+@pytest.mark.proof
+@pytest.mark.timeout(300)
+async def test_a_crash_after_each_commit_of_a_handoff_on_postgresql(postgres_server: str, tmp_path: Path) -> None:
+    model = ScriptedModel({"when": {"model": "m"}, "calls": [call("transfer_to_billing")]}, {"text": "Paid."})
+    outside = Outside(tmp_path / "outside")
+    commits, end = await crash_after_each_commit(
+        support, {"question": "Pay R-7 back"}, {}, outside, postgres_server, tmp_path, {"dev": model}
+    )
+    assert (end.status, end.output) == ("succeeded", "Paid.")
+    assert commits > 4
 
 
 @weft.durable
