@@ -25,10 +25,10 @@ class Doing(NamedTuple):
 
 
 _context: ContextVar[Any] = ContextVar("context", default=None)
-_doing: ContextVar[Doing | Callable[[], Doing] | None] = ContextVar("doing", default=None)
+_doing: ContextVar[Doing | Callable[[], Doing | None] | None] = ContextVar("doing", default=None)
 
 
-def begin(doing: Doing | Callable[[], Doing]) -> None:
+def begin(doing: Doing | Callable[[], Doing | None]) -> None:
     """Set the context for the rest of this task, and for tasks that it makes. A function is called only when a line is
     logged."""
     _doing.set(doing)

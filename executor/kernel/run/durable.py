@@ -19,6 +19,7 @@ import asyncio
 import heapq
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
+from contextvars import copy_context
 from functools import partial
 from itertools import count
 from typing import Any, Final
@@ -29,6 +30,8 @@ from executor.errors import BlockError, StoreError
 from executor.kernel.core.events import StepFinished, UpdateAnswered
 from executor.kernel.handler.base import Leaving, Suspend
 from executor.kernel.process.clock import Clock
+from executor.kernel.process.observe import begin as begin_doing
+from executor.kernel.process.observe import doing
 from executor.kernel.process.timers import Timers
 from executor.kernel.run.attention import step_question
 from executor.kernel.run.lane_bounds import nothing_comes
@@ -67,6 +70,7 @@ class Driver(LaneCalls):
 
     def _enter(self, entry: Entry, journal: StepJournal, work: StepWork) -> None:
         super()._enter(entry, journal, work)
+        self._around = copy_context()
         self.left: Left | None = None
         self._stays = False
         self._received_seq = max(self._received_seq, *(step.finished_seq for step in entry.known.values()), 0)
@@ -133,7 +137,9 @@ class Driver(LaneCalls):
 
     def _begin_code(self, coroutine: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
         self._file = coroutine.cr_code.co_filename  # type: ignore[attr-defined]  # that of an `async def` has it
-        self._main = self._lane.create_task(coroutine)
+        context = copy_context()
+        context.run(begin_doing, lambda: self._around.run(doing))  # that of the present attempt
+        self._main = self._lane.create_task(coroutine, context=context)
         return self._main
 
     async def _turn(self, main: asyncio.Task[Any]) -> None:

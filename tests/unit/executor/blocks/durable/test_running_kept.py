@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from typing import Any
 
 import pytest
 
 import weft
+from executor.kernel.process.observe import doing
 from executor.kernel.run import attempt
 from executor.open.engine import Engine
 from executor.open.testing.engines import engine
@@ -15,6 +17,7 @@ from executor.open.testing.play import finish
 from tests.support.durable_functions import do, outside
 from tests.support.until import until
 
+log = logging.getLogger("tests.kept")
 entered: list[str] = []
 ended: list[str] = []
 
@@ -91,6 +94,35 @@ async def test_code_that_waits_ends_with_the_engine() -> None:
         await opened.signals.send((await opened.submit(adding)).run, "add", 1)
         await until(lambda: len(opened.parts.owned.lanes) == 1)
     assert ended == ["adding"] and len(opened.parts.owned.lanes) == 0
+
+
+@weft.durable
+async def logging_() -> None:
+    for n in range(2):
+        log.info("%s before", n)
+        await weft.gather(weft.sleep(days=1), line(n))
+        log.info("%s after", n)
+
+
+async def line(n: int) -> None:
+    log.info("%s beside", n)
+
+
+async def test_lines_of_the_log_have_the_number_of_their_attempt(caplog: pytest.LogCaptureFixture) -> None:
+    seen: list[str] = []
+
+    def note(record: logging.LogRecord) -> bool:
+        now = doing()
+        seen.append(f"{record.getMessage()} {now.attempt}" if now is not None else "")
+        return True
+
+    caplog.set_level(logging.INFO, log.name)
+    log.addFilter(note)
+    async with engine(workflows=[logging_], lanes=1) as opened:
+        await finish(opened, (await opened.submit(logging_)).run)
+        assert opened.parts.owned.lanes.taken == 2
+    log.removeFilter(note)
+    assert seen == ["0 before 1", "0 beside 1", "0 after 2", "1 before 2", "1 beside 2", "1 after 3"]
 
 
 @weft.durable
