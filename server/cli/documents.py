@@ -8,15 +8,24 @@ import keyword
 import os
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import click
 
 from server.cli.common import FAILED, OK, Refused, call, check_variables, counted
-from server.cli.reading import check_free, is_file, is_python, read_document, source_findings, write_document
+from server.cli.reading import (
+    check_free,
+    is_file,
+    is_python,
+    read_document,
+    source_findings,
+    text_of,
+    write_document,
+    write_text,
+)
 from server.cli.render import diagnostic_lines, task_lines
 from server.shipped import examples_folder
 
@@ -66,13 +75,22 @@ def import_(file: str, out: str | None, force: bool, as_python: bool) -> int:
     """Convert FILE (- for stdin), exported from n8n or Sim, to weft/1.
 
     The findings about it are printed as well. With errors, exit code 1: it is written all the same, for you to repair.
-    Of a folder, all exports in it are converted; IMPORT.md in the folder of -o lists the findings by file.
+    Of a folder, or a file with a list, all exports in it are converted; IMPORT.md in the folder of -o lists the
+    findings by file, and the files that could not be converted: then the exit code is 1, too.
     """
     with _catalog([]) as catalog:
         if os.path.isdir(file):
-            return _import_folder(Path(file), Path(out or file), catalog, force=force, as_python=as_python)
+            into = Path(out or file)
+            found_in = list(_exports_in(Path(file), into.resolve() != Path(file).resolve()))
+            return _import_all(found_in, into, catalog, force=force, as_python=as_python)
+        document = read_document(file)
+        if isinstance(document, list):
+            if out is None:
+                raise Refused(f"{file} has a list of {len(document)}.", "Name a folder for the workflows with -o.")
+            listed = list(_exports_of(os.path.basename(file), Path(Path(file).stem), document))
+            return _import_all(listed, Path(out), catalog, force=force, as_python=as_python)
         check_free(out, force)
-        made = _imported(read_document(file), catalog)
+        made = _imported(document, catalog)
         left = _left(made[0], catalog) if made is not None else []
     if made is None:
         from executor.kernel.run.imports import importers
@@ -118,32 +136,96 @@ def _left(document: Any, catalog: Catalog) -> list[str]:
     return ["Left to do before it runs:", *task_lines(msgspec.to_builtins(left))] if left else []
 
 
-def _import_folder(folder: Path, out: Path, catalog: Catalog, *, force: bool, as_python: bool) -> int:
-    """Convert the exports in a folder and those below it; other files are passed over."""
-    report, errors = ["# Import\n"], 0
-    out.mkdir(parents=True, exist_ok=True)
-    for path in sorted(folder.rglob("*.json")):
+class _Converted(NamedTuple):
+    """An export in a folder. `source`: its file; `found`: the findings; `left`: lines of what is left to do."""
+
+    source: str
+    target: Path
+    text: str
+    found: list[dict[str, Any]]
+    left: list[str]
+
+
+def _import_all(
+    exports: Iterable[tuple[str, Path, Any]], out: Path, catalog: Catalog, *, force: bool, as_python: bool
+) -> int:
+    """Convert exports, with the names of their sources and their files below `out`. Nothing is written before all are
+    converted. A document may be the error of reading it."""
+    made: list[_Converted] = []
+    failed: list[str] = []
+    other: list[str] = []
+    for source, target, document in exports:
         try:
-            made = _imported(read_document(str(path)), catalog)
-        except Refused:
-            made = None
-        if made is None:
+            if isinstance(document, Refused):
+                raise document
+            done = _imported(document, catalog)
+            if done is None:
+                other.append(source)
+                continue
+            text = text_of(done[0], as_python=as_python)
+            file = target.with_name(f"{target.name}{'.py' if as_python else '.json'}")
+            made.append(_Converted(source, out / file, text, done[1], _left(done[0], catalog)))
+        except Exception as error:  # one file, or the importer of another package, must not keep the others back
+            why = str(error).partition("\n")[0]
+            failed.append(why if source in why else f"{source}: {why}")
+    for why in failed:
+        click.echo(why, err=True)
+    if not made:
+        raise Refused("There is no workflow of another program in it.")
+    report = out / "IMPORT.md"
+    for path in (*(one.target for one in made), report):
+        check_free(str(path), force)
+    for one in made:
+        one.target.parent.mkdir(parents=True, exist_ok=True)
+        write_text(str(one.target), one.text)
+        click.echo(f"{one.source}: {_count(one.found)}, written to {one.target}")
+    write_text(str(report), _report(made, failed, other))
+    passed = f" Passed over, as no workflow of another program: {counted(len(other), 'file')}." if other else ""
+    click.echo(f"What differs is listed in {report}.{passed}")
+    return FAILED if failed or any(d["severity"] == "error" for one in made for d in one.found) else OK
+
+
+def _report(made: list[_Converted], failed: list[str], other: list[str]) -> str:
+    lines = ["# Import\n"]
+    for one in made:
+        found = [click.unstyle(line) for line in diagnostic_lines(one.found)]
+        lines += [f"\n## {one.source}\n", *map(_bullet, found)]
+        lines += (
+            [f"\n{one.left[0]}\n", *map(_bullet, (line.removeprefix("  ") for line in one.left[1:]))]
+            if one.left
+            else []
+        )
+    if failed:
+        lines += ["\n## Not imported\n", *(f"- {why}" for why in failed)]
+    if other:
+        lines += ["\n## Other files\n", *(f"- {source}" for source in other)]
+    return "\n".join(lines) + "\n"
+
+
+def _bullet(line: str) -> str:
+    return f"  {line.strip()}" if line.startswith(" ") else f"- {line}"
+
+
+def _exports_in(folder: Path, apart: bool) -> Iterator[tuple[str, Path, Any]]:
+    """Yield the documents in a folder and below it; a file may have a list of them, as n8n exports all workflows.
+    `apart`: their files get other names than the exports."""
+    for path in sorted(folder.rglob("*.json")):
+        source, stem = str(path.relative_to(folder)), path.relative_to(folder).with_suffix("")
+        target = stem if apart else stem.with_name(f"{stem.name}.weft")
+        try:
+            document = read_document(str(path))
+        except Refused as error:
+            yield source, target, error
             continue
-        document, found = made
-        stem = path.stem if out != folder else f"{path.stem}.weft"
-        target = out / path.relative_to(folder).parent / f"{stem}{'.py' if as_python else '.json'}"
-        target.parent.mkdir(parents=True, exist_ok=True)
-        check_free(str(target), force)
-        write_document(document, str(target), as_python=as_python)
-        click.echo(f"{path}: {_count(found)}, written to {target}")
-        report += [f"\n## {path.relative_to(folder)}\n", *(f"- {line.strip()}" for line in diagnostic_lines(found))]
-        report += [f"\n{line}" if not n else f"- {line.strip()}" for n, line in enumerate(_left(document, catalog))]
-        errors += any(d["severity"] == "error" for d in found)
-    if len(report) == 1:
-        raise Refused(f"No file in {folder} is a workflow of another program.")
-    (out / "IMPORT.md").write_text("\n".join(report) + "\n", encoding="utf-8")
-    click.echo(f"What differs is listed in {out / 'IMPORT.md'}.")
-    return FAILED if errors else OK
+        yield from _exports_of(source, target, document)
+
+
+def _exports_of(source: str, target: Path, document: Any) -> Iterator[tuple[str, Path, Any]]:
+    if not isinstance(document, list) or not document or not all(isinstance(one, dict) for one in document):
+        yield source, target, document
+        return
+    for n, one in enumerate(document, 1):
+        yield f"{source}, workflow {n}", target.with_name(f"{target.name}-{n}"), one
 
 
 @click.command()

@@ -62,6 +62,8 @@ def parse_json(text: str, where: str) -> Any:
             if where.startswith("--")
             else "",
         ) from None
+    except RecursionError:
+        raise Refused(f"{where} is nested too deeply.") from None
 
 
 def read_text(path: str) -> str:
@@ -85,21 +87,29 @@ def check_free(out: str | None, force: bool) -> None:
 
 def write_document(document: Any, out: str | None, *, as_python: bool = False) -> bool:
     """Write the document to `out`, or to stdout, and return whether it went to a file. Raises Refused."""
-    if as_python:
-        from compiler.builder.source import source
-
-        text = source(document)
-    else:
-        text = json.dumps(document, indent=2, ensure_ascii=False) + "\n"
+    text = text_of(document, as_python=as_python)
     if out is None:
         click.echo(text, nl=False)
         return False
+    write_text(out, text)
+    return True
+
+
+def text_of(document: Any, *, as_python: bool) -> str:
+    if as_python:
+        from compiler.builder.source import source
+
+        return source(document)
+    return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
+
+
+def write_text(path: str, text: str) -> None:
+    """Raises Refused."""
     try:
-        with open(out, "w", encoding="utf-8") as file:
+        with open(path, "w", encoding="utf-8") as file:
             file.write(text)
     except OSError as error:
-        raise Refused(f"{out} cannot be written: {error.strerror or error}") from None
-    return True
+        raise Refused(f"{path} cannot be written: {error.strerror or error}") from None
 
 
 def read_flow(text: str) -> tuple[Any, list[dict[str, Any]]]:
