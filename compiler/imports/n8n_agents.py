@@ -23,8 +23,11 @@ _ENDPOINTS: Final = {
     "OpenHuggingFaceInference": "huggingface",
 }  # fmt: skip
 _AI: Final = re.compile(
-    r"""\$fromAI\(\s*(["'`])(.*?)\1(?:\s*,\s*(["'`])([\s\S]*?)\3)?(?:\s*,\s*(["'`])(\w+)\5)?[^()]*\)""", re.IGNORECASE
+    r"""\$fromAI\s*\(\s*(["'`])(.*?)\1(?:\s*,\s*(["'`])([\s\S]*?)\3)?(?:\s*,\s*(["'`])(\w+)\5)?[^()]*\)""",
+    re.IGNORECASE,
 )
+_TEMPLATE: Final = re.compile(r"\{\{\s*`([^`]*)`\s*\}\}")
+_HOLE: Final = re.compile(r"\$\{\s*(\$fromAI\s*\([^()]*\))\s*\}", re.IGNORECASE)
 _TYPES: Final = ("string", "number", "boolean", "object", "array")
 _PLACE: Final = re.compile(r"\{(\w+)\}")
 _JSON_OUT: Final = ((("output",), "content"), (("text",), "content"), (("response",), "content"))
@@ -306,6 +309,7 @@ def _filled(value: Any) -> Any:
     if not isinstance(value, str) or "$fromai" not in value.lower():
         return value
     bare = re.sub(r"/\*[\s\S]*?\*/", "", value)
+    bare = _TEMPLATE.sub(lambda found: _HOLE.sub(r"{{ \1 }}", found[1]), bare)
     filled = re.sub(
         rf"\{{\{{\s*{_AI.pattern}\s*\}}\}}", lambda m: f"{{{{{_argument(m[2])}}}}}", bare, flags=re.IGNORECASE
     )
@@ -329,7 +333,8 @@ def _made_tool(step: Step, node: Node, catalog: Catalog | None, arguments: dict[
         )
         return {"workflow": name.split(" — ")[-1]}
     if kind in ("toolHttpRequest", "httpRequestTool"):
-        return _http_tool(step, node, arguments)
+        tool = _http_tool(step, node, arguments)
+        return None if _left_to_the_model(step) else tool
     if kind == "toolCode" and params.get("language", "javaScript") == "javaScript":
         schema = _schema(params)
         arguments |= mapping(schema.get("properties")) if schema else {"query": {"type": "string"}}
@@ -357,11 +362,17 @@ def _made_tool(step: Step, node: Node, catalog: Catalog | None, arguments: dict[
         for id in asked.before:  # a tool is one request
             del step.graph.blocks[id]
             made = None
-        for key in [key for key, js in step.texts.hoisted.items() if "fromai" in js.lower()]:
-            del step.texts.hoisted[key]  # what the model fills in is known only to the tool
-            made = None
+        made = None if _left_to_the_model(step) else made
         return None if made is None else {"block": made.type, "params": made.params}
     return None
+
+
+def _left_to_the_model(step: Step) -> bool:
+    """Remove the values that only the tool knows, because the model fills them in. Returns whether there were any."""
+    found = [key for key, js in step.texts.hoisted.items() if "fromai" in js.lower()]
+    for key in found:
+        del step.texts.hoisted[key]
+    return bool(found)
 
 
 def _http_tool(step: Step, node: Node, arguments: dict[str, Any]) -> dict[str, Any]:

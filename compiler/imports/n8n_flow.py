@@ -19,7 +19,12 @@ from compiler.imports.n8n_text import Item, free, prelude, slug
 from compiler.references import find
 
 _PRESENT: Final = ".filter((one) => one !== null)"
-_STRICT: Final = ("connector.", "event.")
+_STRICT: Final = ("connector.", "event.", "webhook", "agent", "http")
+# The fields that the output of these always has. Any other field may be missing, which is null in n8n.
+_HAVE: Final = {
+    "agent": {"content", "rounds", "tool_calls", "model", "usage", "cost"},
+    "webhook": {"body", "headers", "query", "method", "delivery", "received_at"},
+}
 ITEMS_MAX: Final = 100_000
 
 
@@ -192,11 +197,10 @@ class Graph:
         parts, at = [], 0
         for found in find(value):
             first, *rest = re.split(r"[.\[]", found.text)
-            if (
-                "??" in found.text
-                or len(rest) < 2
-                or not self.blocks.get(first, {}).get("type", "").startswith(_STRICT)
-            ):
+            read = self.blocks.get(first, {})
+            type = "" if "save_file" in read.get("params", {}) else read.get("type", "")
+            unknown = bool(rest) and type in _HAVE and rest[0] not in _HAVE[type]
+            if "??" in found.text or not (unknown or (len(rest) > 1 and type.startswith(_STRICT))):
                 continue
             is_whole = found.start == 0 and found.end == len(value)
             otherwise = "null" if is_whole or key in ("code", "when") else '""'

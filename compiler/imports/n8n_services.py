@@ -21,6 +21,8 @@ from compiler.imports.sim_text import mapping, number_in, parse_json
 
 _TIMEOUT_MAX_S: Final = 300
 _SUFFIX: Final = re.compile(r"(OAuth2Api|OAuth2|Api|OAuth)$")
+# The http block sets these itself.
+_OWN_HEADERS: Final = frozenset({"connection", "content-length", "host", "transfer-encoding"})
 _MARK: Final = re.compile(r"@@(\d+)@@")
 _ANSWER: Final = "[<@.body> ?? []].flat().map((one) => (typeof one === 'string' ? { data: one } : one))"
 _LISTS: Final = "[{} ?? []].flat()"
@@ -39,7 +41,7 @@ def http(step: Step) -> Made:
     params: dict[str, Any] = {"url": step.value("url", otherwise=""), "method": _method(step)}
     query = _pairs(step, "queryParameters", "queryParametersUi", "queryParametersJson", "jsonQuery")
     headers = _pairs(step, "headerParameters", "headerParametersUi", "headerParametersJson", "jsonHeaders")
-    headers = {key: value for key, value in headers.items() if key}
+    headers = {key: value for key, value in headers.items() if key and key.lower() not in _OWN_HEADERS}
     if query:
         params["query"] = query
     if params["method"] not in ("GET", "HEAD") or step.get("sendBody") is True:

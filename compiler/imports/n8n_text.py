@@ -20,6 +20,8 @@ Steps = tuple[str | int, ...]
 PARTS: Final = re.compile(r"^//# (.+)\n", re.MULTILINE)
 _PLAIN: Final = re.compile(r"[A-Za-z_]\w*")
 _KEY: Final = re.compile(r'[^"\\<>\n]+')
+_IN_CODE: Final = re.compile(r"[\w -]+")  # other names are no references in JavaScript
+_ODD: Final = re.compile(r'(.*)(\["[^"]*[^\w" -][^"]*"\])')
 _STEP: Final = re.compile(
     r"""\s*\??\.(?!length\b)([A-Za-z_$][\w$]*)(?![\w$]*\s*\()|\s*(?:\?\.)?\[\s*(\d{1,9})\s*\]|\s*(?:\?\.)?\[\s*(["'])((?:(?!\3).)*)\3\s*\]"""
 )
@@ -76,9 +78,10 @@ class Item(NamedTuple):
         return None if self.rest and not steps else _joined(self.rest or self.ref, steps)
 
     def js(self, steps: Steps = ()) -> str:
-        found = self.path(steps)
+        odd = next((at for at, step in enumerate(steps) if not _IN_CODE.fullmatch(str(step))), len(steps))
+        found = self.path(steps[:odd])
         if found is not None:
-            return f"<{found}>"
+            return f"<{found}>" + "".join(f"?.[{orjson.dumps(step).decode()}]" for step in steps[odd:])
         return self._whole() + "".join(f"?.[{orjson.dumps(step).decode()}]" for step in steps)
 
     def _whole(self) -> str:
@@ -280,7 +283,8 @@ class Texts:
         if found is None or len(steps) > 2:
             return None
         if len(steps) == 1:
-            return f"<{found}>", end
+            odd = _ODD.fullmatch(found)
+            return f"<{odd[1]}>?.{odd[2]}" if odd else f"<{found}>", end
         if steps[1] in ("fileExtension", "directory"):
             return f"<{found}.name>.split('.').pop()" if steps[1] == "fileExtension" else '""', end
         names = {"fileName": "name", "mimeType": "media_type", "fileSize": "size", "id": "id", "fileType": "media_type"}
