@@ -27,7 +27,7 @@ async def check_recorded(connector: Block, file: Path | str) -> int:
     """Run the cases of a JSON file, `{"cases": [...]}`, and return how many there are. Each has:
 
     operation, params  of the block; its credential is `secret-of-the-test`
-    asked    the requests: `method`, `path`, and if they are to be compared `query`, `headers`, `body`, in which
+    asked    the requests: `method`, `path`, and if they are to be compared `query`, `headers`, `body`; in all of them
              `$key`, `$uuid` and `$hex` stand for what identifies the attempt
     answers  the answers to them: `status` (200), `body`, a JSON value or a text, `headers`
     result   that of the block; or `error`, the code of its error
@@ -83,15 +83,20 @@ def _of_requests(asked: list[Mapping[str, Any]], sent: list[HttpRequest]) -> Ite
         found |= {"headers": {name: request.headers.get(name) for name in wanted.get("headers", {})}}
         found |= {"body": _body(request)}
         for name, value in wanted.items():
-            if found.get(name) != value:
-                yield f"{name} of request {n} is {found.get(name)!r}, not {value!r}"
+            named = _named(found.get(name))
+            if value not in (found.get(name), named):
+                yield f"{name} of request {n} is {named!r}, not {value!r}"
 
 
 def _body(request: HttpRequest) -> Any:
-    text = request.body.decode()
+    try:
+        return orjson.loads(request.body)
+    except orjson.JSONDecodeError:
+        return request.body.decode()
+
+
+def _named(value: Any) -> Any:
+    text = orjson.dumps(value).decode()
     for pattern, name in _SENT:
         text = pattern.sub(name, text)
-    try:
-        return orjson.loads(text)
-    except orjson.JSONDecodeError:
-        return text
+    return orjson.loads(text)
