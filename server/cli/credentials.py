@@ -179,13 +179,21 @@ def delete_connection(url: str, name: str) -> None:
 @connection.command()
 @click.argument("name", metavar="NAME")
 @click.option("--service", default="", help="The connector whose sign-in check is requested, such as slack.")
+@click.option("--base-url", default="", metavar="URL", help="The address of the service, if its blocks have another.")
 @with_json
-def test(url: str, name: str, service: str, as_json: bool) -> None:
+def test(url: str, name: str, service: str, base_url: str, as_json: bool) -> None:
     """Ask the service of the connection NAME who is signed in. Fails unless the service accepts the credential."""
-    found = call(url, lambda client: client.test_connection(name, service=service))
+    if base_url and not service:
+        raise click.UsageError("--base-url needs --service")
+    found = call(url, lambda client: client.test_connection(name, service=service, base_url=base_url))
     who = f" as {found['who']}" if found["who"] else ""
+    hints = {
+        "nothing": "name its connector with --service",
+        "hosts": f"{found['hint']}, or name the address of the service with --service and --base-url",
+    }
+    hint = hints.get(found["outcome"], found["hint"])
     said = f"{found['called']} answered {found['status']} in {found['took_ms']} ms: signed in{who}"
-    show(found, as_json, [said if found["ok"] else f"{found['message']}\n{found['hint']}".strip()])
+    show(found, as_json, [said if found["ok"] else f"{found['message']}\n{hint}".strip()])
     sys.exit(0 if found["ok"] else 1)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -51,8 +52,8 @@ def add(
         raise refused_by(error) from None
     for line in _described(found, source):
         click.echo(plain(line))
-    if not yes:
-        click.confirm("Install it?", abort=True)
+    if not yes and not click.confirm("Install it?"):
+        raise Refused("Nothing was installed.", code=1)
     if found.is_wheel:
         _install(file, data, to)
     elif to is not None:
@@ -91,18 +92,21 @@ def _found(package: str, hash: str | None, index: str | None, key: str | None) -
 def _index(index: str | None, key: str | None) -> tuple[str, Index]:
     from server.packages.index import read_index
 
-    if not index or not key:
+    if not index:
         raise Refused(
             "There is no index of packages.",
             "Set WEFT_PACKAGES to its address and WEFT_PACKAGES_KEY to its public key.",
         )
+    if not key:
+        raise Refused(f"There is no key for the index {index}.", "Set WEFT_PACKAGES_KEY to its public key.")
     return index, read_index(index, key)
 
 
 def _described(found: Package, source: str) -> Iterator[str]:
     yield f"{found.name} {found.version}".rstrip() + f" ({source})"
     for one in found.connectors:
-        yield f"  connector.{one.service}: {one.title}, {counted(len(one.operations), 'operation')}"
+        left = " (left out: weft has one of this service)" if found.is_wheel and _is_of_weft(one.service) else ""
+        yield f"  connector.{one.service}: {one.title}, {counted(len(one.operations), 'operation')}{left}"
     yield f"  sends requests to: {', '.join(found.hosts) or 'no host'}"
     if found.scopes:
         yield f"  asks for the scopes: {', '.join(found.scopes)}"
@@ -110,6 +114,10 @@ def _described(found: Package, source: str) -> Iterator[str]:
         yield f"  has Python code ({', '.join(found.blocks)}): it can do all that the server can"
     if found.requires:
         yield f"  requires what is not installed with it: {', '.join(found.requires)}"
+
+
+def _is_of_weft(service: str) -> bool:
+    return files("executor.blocks.connectors").joinpath("services", f"{service}.json").is_file()
 
 
 def _put(url: str, document: bytes) -> None:
@@ -221,8 +229,10 @@ def new_connector(name: str, to: Path | None) -> None:
     """Write a repository of a connector NAME.
 
     It has the document, tests that pass, a README, and what makes it a package."""
-    if not name.isidentifier() or name != name.lower():
-        raise Refused(f"NAME must have small letters, digits and _ only, not {name!r}.")
+    if re.fullmatch(r"[a-z][a-z0-9_]{0,39}", name) is None:
+        raise Refused(f"NAME must have small letters, digits and _ only, and begin with a letter, not {name!r}.")
+    if _is_of_weft(name):
+        raise Refused(f"weft has a connector {name}, which a package cannot replace.", "Use another name.")
     folder = to or Path(f"weft-{name.replace('_', '-')}")
     if folder.exists() and any(folder.iterdir()):
         raise Refused(f"{folder} is not empty.")
@@ -231,7 +241,7 @@ def new_connector(name: str, to: Path | None) -> None:
         target.parent.mkdir(parents=True, exist_ok=True)
         text = source.read_text().replace("@NAME@", name).replace("@TITLE@", name.replace("_", " ").title())
         target.write_text(text.replace("@DIST@", f"weft-{name.replace('_', '-')}"))
-    click.echo(f"{folder} has a connector with two operations. Its tests: cd {folder} && pytest")
+    click.echo(f"{folder} has a connector with two operations. Its tests: cd {folder} && python -m pytest")
 
 
 def _template(folder: Traversable, place: str = "") -> Iterator[tuple[Traversable, str]]:

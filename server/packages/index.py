@@ -64,7 +64,8 @@ class Index(Struct, frozen=True):
         """Return the package of this name, of several versions the last one. Raises BadRequest."""
         found = [one for one in self.packages if one.name == name and version in ("", one.version)]
         if not found:
-            listed = ", ".join(sorted({one.name for one in self.packages})) or "none"
+            of_name = [one.version for one in self.packages if one.name == name]
+            listed = ", ".join(of_name or sorted({one.name for one in self.packages})) or "none"
             raise refused(f"the index has no package {name} {version}".rstrip(), f"It has: {listed[:1000]}")
         return found[-1]
 

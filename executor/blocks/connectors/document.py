@@ -243,7 +243,7 @@ def read(data: bytes) -> Connector:
 def checked(document: Any) -> Connector:
     """Check a document that is decoded already, like `read`."""
     hint = "connector.schema.json and docs/howto/connectors.md describe the format."
-    found = [_wrong(one["pointer"], one["message"], hint) for one in violations(schema(), document)]
+    found = [_wrong(one["pointer"], f"{one['message']}.", hint) for one in violations(schema(), document)]
     if found:
         _refuse(found)
     connector = trusted(document)
@@ -341,7 +341,7 @@ def _problems_of(operation: Operation, at: str, helping: set[str]) -> Iterator[d
     for name, its in operation.fields.items():
         here = f"{at}/fields/{escape(name)}"
         if name in RESERVED:
-            yield _wrong(here, f"Every connector has a field {name!r}.", "Use another name.")
+            yield _wrong(here, f"The name {name!r} has another meaning in every connector.", "Use another name.")
         if (problem := schema_error(orjson.dumps(its))) is not None:
             yield _wrong(here, f"It is not a JSON Schema: {problem[:200]}.", "Use type, title and description.")
     for n, name in enumerate(operation.required):

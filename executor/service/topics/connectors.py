@@ -69,7 +69,7 @@ class Connectors(Topic):
             raise BadRequest(f"the document has more than {BYTES_MAX} bytes", code="connector_invalid")
         if self._parts.registry.is_fixed(CONNECTOR + service):
             raise Conflict(
-                f"this server has a connector {service!r} of weft or of its folder",
+                f"this server has a connector {service!r} of weft, of an installed package or of its folder",
                 code="connector_exists",
                 hint="use another service name; only a file in the folder WEFT_CONNECTORS can replace it",
             )

@@ -71,5 +71,11 @@ async def test_a_test_says_who_one_is_or_fails(weft: Callable[..., Any], engine:
         assert bad.exit_code == 1 and "answered 401" in bad.stdout
         added = ("connection", "add", "own", *where, "--check-url", f"{service.url}/me")
         assert (await weft(*added, input=SECRET)).exit_code == 0
+        there = await weft("connection", "test", "crm", "--service", "tea", "--base-url", f"{service.url}/v2")
+        assert there.exit_code == 1 and f"{service.url}/v2/me answered 401" in there.stdout
+        elsewhere = ("connection", "add", "other", "--kind", "bearer", "--hosts", "other.example")
+        assert (await weft(*elsewhere, input=SECRET)).exit_code == 0
+        assert "name its connector with --service" in (await weft("connection", "test", "other")).stdout
+        assert "needs --service" in (await weft("connection", "test", "crm", "--base-url", service.url)).output
         own = await weft("connection", "test", "own", "--json")
         assert '"outcome": "ok"' in own.stdout and SECRET not in own.output + good.output + bad.output

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -95,7 +96,7 @@ def test_a_package_of_the_index_is_shown_and_installed_when_a_person_agrees(fold
         "weft-brew 0.1  *.tea.example, files.example:8443  Python code",
     ]
     asked = run("add", "weft-tea", "--to", "site", input="n\n")
-    assert asked.exit_code == 1 and not Path("site").exists()
+    assert asked.exit_code == 1 and not Path("site").exists() and "Nothing was installed." in asked.output
     assert asked.output.splitlines()[:4] == [
         "weft-tea 1.2 (signed, of index.json)",
         "  connector.tea: Tea, 2 operations",
@@ -113,6 +114,8 @@ def test_a_wheel_is_installed_without_running(folder: Path) -> None:
     assert "  has Python code (brew): it can do all that the server can" in done.output
     assert "  requires what is not installed with it: other>=2" in done.output
     assert Path("site/weft_brew/brew.json").exists() and not Path("ran").exists()
+    wheel({"weft_brew/slack.json": json.dumps(TEA | {"service": "slack"})})
+    assert "connector.slack: Tea, 2 operations (left out: weft has" in run("add", WHEEL, "--to", "site", "--yes").output
 
 
 def test_a_bad_signature(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -124,6 +127,8 @@ def test_a_bad_signature(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "or was changed after that" in refused("weft-tea")
     Path("index.json.sig").unlink()
     assert "index.json.sig cannot be read" in refused("weft-tea")
+    monkeypatch.delenv("WEFT_PACKAGES_KEY")
+    assert "There is no key for the index index.json" in refused("weft-tea")
     monkeypatch.delenv("WEFT_PACKAGES")
     assert "There is no index of packages" in refused("weft-tea")
 
@@ -132,7 +137,7 @@ def test_another_file_than_the_index_lists(folder: Path) -> None:
     Path("weft-tea.json").write_bytes(Path("weft-tea.json").read_bytes() + b" ")
     assert "it is another file" in refused("weft-tea")
     assert "index has no package weft-coffee" in refused("weft-coffee")
-    assert "index has no package weft-tea 9" in refused("weft-tea==9")
+    assert re.search(r"index has no package weft-tea 9\..+It has: 1\.2$", refused("weft-tea==9").strip())
     signed_again(lambda index: index["packages"][1].update(version="0.2"))
     assert "is weft-brew 0.1, and the index lists weft-brew 0.2" in refused("weft-brew")
 
@@ -188,7 +193,9 @@ async def test_a_json_package_is_added_to_the_server(weft: Callable[..., Any], f
 
 
 def test_a_template_is_written_once(folder: Path) -> None:
-    assert run("new-connector", "Tea").exit_code == 1
+    for name, said in {"Tea": "small letters", "9_tea": "begin with a letter", "slack": "weft has a connector"}.items():
+        done = run("new-connector", name)
+        assert done.exit_code == 1 and said in done.output and not Path(f"weft-{name}").exists()
     assert run("new-connector", "green_tea").exit_code == 0
     assert "weft-green-tea is not empty" in run("new-connector", "green_tea").output
     assert run("connector", "check", "weft-green-tea/weft_green_tea/green_tea.json").exit_code == 0

@@ -75,7 +75,7 @@ def changed(path: str, value: Any) -> Json:
         ("/operations/order/body", {"a": "{{other}}"}, "/operations/order/body", "There is no field 'other'"),
         ("/operations/order/body", {}, "/operations/order/fields/boxes", "No part of a request uses it"),
         ("/operations/order/fields/shop", {"type": "text"}, "/operations/order/fields/shop", "not a JSON Schema"),
-        ("/operations/order/fields/credential", {}, "/operations/order/fields/credential", "Every connector has"),
+        ("/operations/order/fields/credential", {}, "/operations/order/fields/credential", "has another meaning"),
         ("/operations/list/query", {"s": "{{shop}}"}, "/operations/list/query", "There is no field 'shop'"),
         ("/operations/list/pages", {"kind": "cursor", "items": ""}, "/operations/list/pages", "need `next`"),
         ("/base_url", "https://{{shop}}.tea.example", "/base_url", "not a field of all operations"),
