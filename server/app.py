@@ -121,6 +121,7 @@ async def build_engine(settings: Settings, *, work: bool = True) -> Engine:
         kept=settings.kept_secrets,
         model_keys=settings.model_keys,
         base_url=settings.base_url,
+        is_public=settings.public_url is not None,
         endpoints=Endpoints(settings.models, settings.prices),
         limits=RunLimits(lanes=settings.lanes, queued=settings.queue_max, file_bytes=settings.file_bytes),
         kubernetes=settings.kubernetes,

@@ -36,7 +36,7 @@ BOUNDS = {
     "modules in circles": 0,
     "circles of the rooms of executor": 0,
     "circles of the rooms of server": 0,
-    "lines of executor.kernel.store": 10_870,  # polls of triggers, collections of documents
+    "lines of executor.kernel.store": 11_030,  # polls of triggers, collections of documents, registrations at services
     "lines of executor.kernel.run": 8_800,  # steps of durable functions under way, lanes that are kept
     "lines of executor.kernel.core": 3_240,
     "lines of executor.kernel.values": 3_115,  # times every so many seconds

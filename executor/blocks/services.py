@@ -81,8 +81,9 @@ class Runners:
 class Services:
     """The services of one process. `env` holds the values `${NAME}` may read; those named in `secrets` are removed from
     everything that is recorded or shown. `kept`: secrets of the environment, which follow the rules of stored ones.
-    `model_keys`: for `endpoints` alone. `base_url` is where this server is reached, for links. `kubernetes`: the
-    namespaces in which `job` blocks may create Jobs. `endpoints`: the servers of language models that `models` reaches.
+    `model_keys`: for `endpoints` alone. `base_url` is where this server is reached, for links; `is_public`: also by
+    services. `kubernetes`: the namespaces in which `job` blocks may create Jobs. `endpoints`: the servers of language
+    models that `models` reaches.
     `tool_servers` calls MCP servers. `sqlite_folders` have the files that `sql` blocks may open, except `own_database`.
     `secrets_command` is called for secrets that are not stored. `files`, `registry`, `knowledge`: of the engine,
     which sets them.
@@ -98,6 +99,7 @@ class Services:
     kept: Mapping[str, External] = field(default_factory=dict)
     model_keys: Mapping[str, str] = field(default_factory=dict)
     base_url: str = "http://127.0.0.1:8765"
+    is_public: bool = False
     functions: FunctionThreads = field(default_factory=FunctionThreads)
     kubernetes: tuple[str, ...] = ()
     runners: Runners = field(default_factory=Runners)

@@ -95,6 +95,7 @@ class Engine:
         self.opened_by: object = None  # kept, as it closes the engine when it is freed
         self.store = parts.store
         self.schedules = Schedules(parts)
+        self.hooks = self.schedules.scheduler.hooks
         self.webhooks = Webhooks(parts)
         self.forms = Forms(parts, self.webhooks)
         self.workflows = Workflows(parts, self.schedules.scheduler)

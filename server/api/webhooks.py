@@ -12,6 +12,7 @@ from starlette.responses import Response
 from executor.errors import NotFound, StoreError, WeftError
 from executor.kernel.store.topics.webhooks import Auth
 from executor.service.triggers.declared import WebhookSpec
+from executor.service.triggers.hooks import PUSH
 from executor.service.triggers.listening import TEST, DraftAddress, DraftEvent
 from executor.service.triggers.requests import Received
 from executor.service.triggers.webhooks import Delivered, DeliveryView, RefusalView, WebhookView
@@ -182,8 +183,8 @@ HINT = "Send a POST request to this URL."
     statuses=(200, 401, 409, 410, 429, 502, 503),
 )
 async def receive(call: Call, id: str) -> Response:
-    """202 when the run is stored, or the response of the run. 401: authentication failed. 409: this delivery was
-    received before. 410: the webhook is disabled."""
+    """202 when the run is stored, or the response of the run; 200 for an event that a service reports. 401:
+    authentication failed. 409: this delivery was received before. 410: the webhook is disabled."""
     proved = False
     try:
         received = await _read(call, id)
@@ -194,6 +195,9 @@ async def receive(call: Call, id: str) -> Response:
             call.rates.hook_proved(id, auth, call.address)
             _check_json(received, call.limits)
 
+        if id.startswith(PUSH):
+            reply = await call.engine.hooks.receive(id, received, admit)
+            return Response(reply.text, headers=reply.headers)
         topic = call.engine.listening if id.startswith(TEST) else call.engine.webhooks
         delivered = await topic.receive(id, received, admit)
     except NotFound:

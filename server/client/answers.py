@@ -224,6 +224,7 @@ class PublicWait(TypedDict):
     opened_at_ms: int; expires_at_ms: int | None; age_s: float; title: str
     run_status: Literal["cancelled", "failed", "queued", "running", "succeeded", "waiting"]; name: str | None
     correlation: str | None; response: Any; answered_by: str | None; answered_at_ms: int | None
+class PushView(TypedDict): registered: bool; expires_at_ms: int | None; delivered_at_ms: int | None; error: str | None
 class QueryAnswer(TypedDict): run: str; name: str; answer: Any
 class QueueStats(TypedDict): pool: str; runs: int; oldest_ms: int
 class RefusalView(TypedDict):
@@ -292,6 +293,7 @@ class ScheduleView(TypedDict):
     overlap: Literal["allow", "queue", "skip"]; catch_up: Literal["all", "none", "one"]; origin: str
     next_run_at_ms: int | None; queued_at_ms: int | None; last_run_at_ms: int | None; last_run_id: str | None
     error: str | None; created_at_ms: int; updated_at_ms: int; upcoming_ms: list[int]; made_by: str | None; polls: bool
+    push: PushView | None
 class ScheduleList(TypedDict): schedules: list[ScheduleView]
 class ScheduleSpec(TypedDict):
     workflow: str; cron: str; tz: NotRequired[str]; version: NotRequired[int | None]; trigger: NotRequired[str | None]

@@ -27,13 +27,15 @@ BYTES_MAX: Final = 1024 * 1024
 # Params that every connector has beside its fields. `connection`: for stored credentials, of which there are none yet.
 RESERVED: Final = frozenset(
     {"operation", "credential", "connection", "base_url", "pages_max", "region", "timeout_s",
-     "idempotency_key", "idempotency_uuid", "idempotency_hex", "since", "since_s", "found"}
+     "idempotency_key", "idempotency_uuid", "idempotency_hex", "since", "since_s", "found", "delivery"}
 )  # fmt: skip
 # Fields of one name may differ in these.
 _APART: Final = frozenset({"title", "description", "default", "x-ui", "choices"})
 # Identify the execution of the block in its requests, and in those that check it.
 SENT: Final = ("idempotency_key", "idempotency_uuid", "idempotency_hex")
 ASKED: Final = (*SENT, "since", "since_s")
+# Requests about registrations have these beside, such as the address of this server, and a name for it.
+HOOK: Final = ("hook_url", "hook_name", "hook_secret", "hook_id", "hook_expires")
 
 
 class Auth(Struct, frozen=True):
@@ -182,6 +184,72 @@ class Operation(Struct, frozen=True):
         return self.reads or self.method in ("GET", "HEAD")
 
 
+class Scheme(Struct, frozen=True):
+    """The proof of a delivery: with the secret of its registration.
+
+    hmac   `header` has `prefix` and the HMAC-SHA256 of the body; with `stamp`, of the time, a dot and the body. The
+           time is in the header of this name, or if it ends with `=`, in a part of `header`, of several with commas
+    token  `header` has `prefix` and the secret
+    body   each item of the list at `items` has the secret, `at` a pointer into it
+
+    `key`: how the secret is written; `encoding`: how the signature is. `name`: the header with the name of a delivery.
+    """
+
+    kind: Literal["hmac", "token", "body"] = "hmac"
+    header: str = ""
+    prefix: str = ""
+    stamp: str = ""
+    key: Literal["text", "base64"] = "text"
+    encoding: Literal["hex", "base64"] = "hex"
+    items: str = ""
+    at: str = ""
+    name: str = ""
+
+
+class HookCall(Struct, frozen=True):
+    """A request about registrations. Beside the fields of the event it has what its `push` sets, and those in HOOK."""
+
+    path: str
+    method: Literal["GET", "POST", "PUT", "PATCH", "DELETE"] = "GET"
+    base_url: str = ""
+    query: dict[str, Any] = {}
+    headers: dict[str, str] = {}
+    body: Any = None
+
+
+class Hooks(Struct, frozen=True):
+    """The way to register at the service for its events. `id`, `url`, `expires` and `secret` are JSON pointers into a
+    registration: `made` leads to it in the answer of `create` and `renew`, `items` to all in that of `list`.
+
+    before     a request before all others, and `take`: what they get from its answer
+    secret     the service chooses it; without it, and without a `handshake` in a header, this server does
+    lasts_s    how long a registration is asked for, {{hook_expires}}
+    handshake  the service first sends a header with its secret, or a field of the query, which are to be sent back
+    """
+
+    create: HookCall
+    list: HookCall
+    delete: HookCall
+    proof: Scheme
+    renew: HookCall | None = None
+    before: HookCall | None = None
+    take: dict[str, str] = {}
+    items: str = ""
+    pages: Pages | None = None
+    made: str = ""
+    id: str = "/id"
+    url: str = "/url"
+    expires: str = ""
+    secret: str = ""
+    lasts_s: int = 0
+    handshake: dict[Literal["header", "query"], str] = {}
+
+    @property
+    def chooses_secret(self) -> bool:
+        """Return True if the service does."""
+        return bool(self.secret or "header" in self.handshake)
+
+
 class EventTime(Struct, frozen=True):
     """`at`: where an item has its time, or a number that grows; `field` takes the last one at the next poll. With `#`
     it takes the time of the first poll, in Unix seconds."""
@@ -192,7 +260,8 @@ class EventTime(Struct, frozen=True):
 
 class EventList(Struct, frozen=True):
     """A list whose new items are events, read by `operation` with the values `set`. `id`: what identifies an item, by
-    pointers into it, or `#`, its place in a list that only grows. `only`: values that an item must have."""
+    pointers into it, or `#`, its place in a list that only grows. `only`: values that an item must have. `push`: the
+    service can report that there may be new ones; what its registration has for that."""
 
     title: str
     operation: str
@@ -205,6 +274,7 @@ class EventList(Struct, frozen=True):
     only: dict[str, Any] = {}
     pages: Pages | None = None
     output: dict[str, Any] | None = None
+    push: dict[str, Any] | None = None
 
 
 class Connector(Struct, frozen=True):
@@ -217,6 +287,7 @@ class Connector(Struct, frozen=True):
     base_url: str
     operations: dict[str, Operation]
     events: dict[str, EventList] = {}
+    hooks: Hooks | None = None
     description: str = ""
     docs: str = ""
     icon: str = "http"
@@ -335,6 +406,17 @@ def _problems_of_event(connector: Connector, event: EventList, at: str) -> Itera
         yield _wrong(f"{at}/time/field", message, "Name the field that takes the last time.")
     if event.items is None and event.pages is None and operation.pages is None:
         yield _wrong(at, "It has no list.", "Add `items`, the pointer to the list in the answer.")
+    if event.push is None:
+        return
+    if (hooks := connector.hooks) is None:
+        yield _wrong(f"{at}/push", "The connector has no `hooks`.", "Describe how to register, or remove it.")
+        return
+    known = {*operation.fields, *event.push, *hooks.take, *HOOK}
+    for where in ("create", "list", "renew", "delete", "before"):
+        call: HookCall | None = getattr(hooks, where)
+        for name in names_in([call.path, call.query, call.headers, call.body] if call is not None else []):
+            if name not in known:
+                yield _wrong(f"/hooks/{where}", f"{event.operation!r} has no field {name!r}.", "Add it to /hooks/take.")
 
 
 def _problems_of(operation: Operation, at: str, helping: set[str]) -> Iterator[dict[str, str]]:

@@ -25,6 +25,16 @@ from executor.kernel.handler.base import Done, StepContext
 from executor.kernel.values.payload import render
 
 _WHEN: Final = ("x-when", "x-required")
+PUSH: Final = "push"
+_DELIVERY: Final[dict[str, Any]] = {
+    "enum": ["poll", PUSH],
+    "default": "poll",
+    "title": "Delivery",
+    "description": "Push: this server registers at the service, which reports new events at once.",
+    "x-titles": {"poll": "Poll", PUSH: "Push"},
+    "x-weft": "literal",
+    "x-ui": {"order": 1_999, "widget": "select"},
+}
 FULL: Final = 20  # a list without pages that has so many items, all of them new, may have left some out
 
 
@@ -47,8 +57,8 @@ class EventBlock:
         def check(params: Params) -> tuple[Finding, ...]:
             return offered.check(_as_operation(params)) if offered.check is not None else ()
 
-        def event_of(params: Params) -> dict[str, Any] | None:
-            event = self._event(params)
+        def item_of(params: Params) -> dict[str, Any] | None:
+            event = self.event_of(params)
             return None if event is None else event.output or connector.operations[event.operation].output
 
         titles = ", ".join(event.title.lower() for event in list(connector.events.values())[:8])
@@ -57,7 +67,7 @@ class EventBlock:
             f"{connector.title} event",
             f"Starts the workflow for what is new in {connector.title}: {titles}.",
             _as_events(connector, offered.params),
-            event=event_of,
+            event=item_of,
             check=check,
             sentence="{event}",
             icon=connector.icon,
@@ -67,7 +77,7 @@ class EventBlock:
         return await passed_on(ctx)
 
     async def poll(self, ctx: StepContext, before: Before) -> Found:
-        event = self._event(ctx.params)
+        event = self.event_of(ctx.params)
         if event is None:
             raise invalid(
                 f"there is no event {str(ctx.params['event'])[:80]!r}", f"use one of {', '.join(self.connector.events)}"
@@ -98,7 +108,11 @@ class EventBlock:
         note = None if whole or grows else "there may be more new items than could be read: poll more often"
         return Found(events, {"last": last, "floor": floor}, more, note)
 
-    def _event(self, params: Params) -> EventList | None:
+    def is_pushed(self, params: Params) -> bool:
+        event = self.event_of(params)
+        return params.get("delivery") == PUSH and event is not None and event.push is not None
+
+    def event_of(self, params: Params) -> EventList | None:
         name = params.get("event") or next(iter(self.connector.events))
         return self.connector.events.get(name) if isinstance(name, str) else None
 
@@ -190,6 +204,8 @@ def _as_events(connector: Connector, schema: dict[str, Any]) -> dict[str, Any]:
             if "operation" in one.get(keyword, {}):
                 its = dict(one[keyword])
                 one[keyword] = {"event": its.pop("operation"), **its}
+    if pushed := [name for name, event in connector.events.items() if event.push is not None]:
+        properties["delivery"] = {**_DELIVERY, "x-when": {"event": pushed}}
     for name, offered in choices_of(connector).items():
         if name in properties:
             shown = {**properties[name]["x-ui"], "choices": offered.needs(connector.operations[offered.operation])}
@@ -225,11 +241,11 @@ def _last(event: EventList, items: Iterable[Any], last: Any) -> Any:
 
 
 def _is_before(value: Any, other: Any) -> bool:
-    one, two = _number(value), _number(other)
+    one, two = number_of(value), number_of(other)
     return one is not None and two is not None and one < two
 
 
-def _number(value: Any) -> float | None:
+def number_of(value: Any) -> float | None:
     """Return a time or a number as a number."""
     if isinstance(value, int | float) and not isinstance(value, bool):
         return float(value)

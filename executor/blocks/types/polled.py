@@ -111,7 +111,7 @@ class Polling(TypedParams, literal=True):
 
 
 # Changes of these leave the source the same one, whose state counts.
-SAME_SOURCE: Final = frozenset({*Polling.declared, "credential", "connection", "timeout_s"})
+SAME_SOURCE: Final = frozenset({*Polling.declared, "credential", "connection", "timeout_s", "delivery"})
 
 
 def with_polling(params: dict[str, Any]) -> dict[str, Any]:

@@ -22,6 +22,7 @@ from msgspec.structs import replace
 from compiler.catalog import EVENT
 from compiler.plan import Node, Plan
 from compiler.references import escape
+from executor.blocks.connectors.events import EventBlock
 from executor.blocks.types.form_trigger import WAIT_S
 from executor.blocks.types.polled import SAME_SOURCE, Polling
 from executor.blocks.types.webhook import HEADER_NAME
@@ -135,7 +136,7 @@ async def declared_by(parts: Parts, workflow: str, document: Any) -> Declared:
         plan = await parts.compiler.plan(document, block)
         id = trigger_id(workflow, block)
         if kind.startswith(EVENT):
-            schedules.append(_polled(id, workflow, block, kind, params, now_ms))
+            schedules.append(_polled(parts, id, workflow, block, kind, params, now_ms))
             continue
         if kind == "schedule":
             schedules.append(await _schedule(parts, plan, id, workflow, block, params, now_ms))
@@ -254,14 +255,22 @@ async def _schedule(
     return schedule_row(id, spec, now_ms, "document")
 
 
-def _polled(id: str, workflow: str, block: str, type: str, params: Mapping[str, Any], now_ms: int) -> ScheduleRow:
-    """Return the row of a trigger that polls, from now on. What makes it another source is its `input`."""
+def _polled(
+    parts: Parts, id: str, workflow: str, block: str, type: str, params: Mapping[str, Any], now_ms: int
+) -> ScheduleRow:
+    """Return the row of a trigger that polls, from now on. What makes it another source is its `input`; what makes it
+    another registration at the service, its `push`."""
     polling = Polling(params)
     source = {"type": type, **{name: value for name, value in params.items() if name not in SAME_SOURCE}}
     spec = ScheduleSpec(workflow, f"@every {polling.every_s}s", trigger=block, overlap="allow", enabled=polling.enabled)
     row = schedule_row(id, spec, now_ms, "document")
     settings = orjson.dumps(source, option=orjson.OPT_SORT_KEYS)
-    return replace(row, input=settings, next_run_at_ms=now_ms, poll=UNREAD)
+    push = None
+    handler = parts.registry.handler(type)
+    if isinstance(handler, EventBlock) and handler.is_pushed(params):
+        given = {name: value for name, value in params.items() if name not in Polling.declared}
+        push = orjson.dumps({"type": type, "params": given}, option=orjson.OPT_SORT_KEYS)
+    return replace(row, input=settings, next_run_at_ms=now_ms, poll=UNREAD, push=push)
 
 
 def _spec(kind: type[Spec], workflow: str, block: str, params: Mapping[str, Any]) -> Spec:

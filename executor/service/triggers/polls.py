@@ -10,8 +10,8 @@ from __future__ import annotations
 import asyncio
 import copy
 import logging
-from collections.abc import Awaitable, Callable, Container, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import AsyncIterator, Awaitable, Callable, Container, Sequence
+from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
 from typing import Any, Final, cast
 
 from msgspec import Struct, convert
@@ -42,6 +42,8 @@ POLLS_MAX: Final = 50  # at the same time in a process
 READ_S: Final = 90.0
 SAMPLE_S: Final = 30.0  # a person waits
 CLAIM_MS: Final = 120_000  # longer than reading: a poll whose process ended is another one's then
+CATCH_UP_MS: Final = 15 * 60_000  # between polls of a source whose service reports events
+SETTLE_MS: Final = 15_000
 RUNS_MAX: Final = 100  # of one transaction
 SEEN_MAX: Final = 10_000
 BACKOFF_MAX_MS: Final = 3_600_000
@@ -152,9 +154,17 @@ class Polls(Topic):
         source = self._parts.registry.handler(start.node.type)
         if not isinstance(source, Source):
             raise BlockError(f"blocks of type {start.node.type} cannot poll", code="not_a_source", retryable=False)
+        async with self.asking(start, name, **more) as ctx:
+            return await source.poll(ctx, before)
+
+    @asynccontextmanager
+    async def asking(self, start: StartOf, name: str, **more: Any) -> AsyncIterator[StepContext]:
+        """Open what the node of a trigger needs to send requests: its params, filled in, and secrets. Raises
+        BlockError."""
         node, vault = start.node, self._parts.vault
         names = environment_names(node)
-        rules = await vault.open(names, names_elsewhere(node, source.spec)) if names else {}
+        spec = self._parts.registry.handler(node.type).spec
+        rules = await vault.open(names, names_elsewhere(node, spec)) if names else {}
         params = compile_template(node).fill(Values(start.plan, {}, vault.values), ()) | more
         if self._services is None:
             self._services = copy.copy(self._parts.services)
@@ -162,7 +172,7 @@ class Polls(Topic):
         own = _Asking(name, start.workflow, node, self._services, self._parts)
         ctx = StepContext(cast(Access, own), params, {}, {}, self._clock.now_ms())
         with vault.bound(rules) if rules else nullcontext():
-            return await source.poll(ctx, before)
+            yield ctx
 
     async def _record(
         self, row: ScheduleRow, start: StartOf, claim: Poll, state: State | None, found: Found
@@ -180,6 +190,8 @@ class Polls(Topic):
         groups, left = _grouped(list(new.items()), polling, state, now_ms)
         if left.waiting:
             next_ms = min(cron.parse(row.cron, row.tz).next(now_ms) or now_ms, _until_ms(left, polling, now_ms))
+        elif row.push is not None and not found.more:
+            next_ms = await self._catch_up_ms(row, now_ms, next_ms, bool(new))
         parts = [groups[at : at + RUNS_MAX] for at in range(0, len(groups), RUNS_MAX)] or [[]]
         for number, part in enumerate(parts, 1):
             runs, failures = await self._runs_of(row, start, part, polling.groups)
@@ -211,6 +223,17 @@ class Polls(Topic):
                 self._parts.wake(run.id)
                 started.append(run.id)
         return started
+
+    async def _catch_up_ms(self, row: ScheduleRow, now_ms: int, next_ms: int, has_new: bool) -> int:
+        """Return when a source is polled whose service reports events. A list may show its new items a little later
+        than they are reported."""
+        hooks = await self._store.list_hooks(row.id)
+        hook = next((one for one in hooks if one.wanted and one.is_live(now_ms)), None)
+        if hook is None:
+            return next_ms
+        if not has_new and (hook.delivered_at_ms or 0) + SETTLE_MS > now_ms:
+            return now_ms + SETTLE_MS
+        return max(next_ms, now_ms + CATCH_UP_MS)
 
     async def _runs_of(
         self, row: ScheduleRow, start: StartOf, groups: Sequence[Group], are_lists: bool

@@ -8,12 +8,15 @@ github  X-Hub-Signature-256: `sha256=` and the hexadecimal HMAC-SHA256 of the bo
 token   Authorization: Bearer and the secret. X-Weft-Delivery: a name, optional
 none    no proof is needed
 
+A connector describes the scheme of its service in the same way.
+
 The sender's name for a delivery is not signed, so it proves nothing: a signed delivery is the same again when its
 signature is.
 """
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import hmac
 import re
@@ -23,11 +26,18 @@ from typing import Any, Final
 import orjson
 from msgspec import Struct
 
+from executor.blocks.connectors.document import Scheme
+from executor.blocks.connectors.pages import at
 from executor.blocks.types.webhook import header_problem
 from executor.errors import BadRequest, DeliveryRefused
 from executor.kernel.store.topics.webhooks import Auth
 
 SKEW_S_MAX: Final = 300
+SCHEMES: Final[dict[Auth, Scheme]] = {
+    "token": Scheme("token", "authorization", "bearer ", name="x-weft-delivery"),
+    "hmac": Scheme("hmac", "x-weft-signature", "v1=", "X-Weft-Timestamp", name="x-weft-delivery"),
+    "github": Scheme("hmac", "x-hub-signature-256", "sha256=", name="x-github-delivery"),
+}
 DELIVERY_NAME: Final = re.compile(r"[\x21-\x7e]{1,200}")
 QUERY_FIELDS_MAX: Final = 200
 # Headers that every run sees.
@@ -57,38 +67,66 @@ class Proof(Struct, frozen=True):
     digest: str | None
 
 
-def prove(auth: Auth, secret: str | None, request: Received, now_ms: int) -> Proof:
+def prove(auth: Auth | Scheme, secret: str | None, request: Received, now_ms: int) -> Proof:
     """Check the proof of a request. Raises DeliveryRefused, and BadRequest for an invalid delivery name. `secret` is
     None if it is not known here, so nothing can be proved with it."""
-    headers = request.headers
-    match auth:
-        case "none":
-            return Proof(_delivery(headers, "x-weft-delivery"), None)
-        case "token":
-            scheme, _, value = headers.get("authorization", "").partition(" ")
-            if secret is None or scheme.lower() != "bearer" or not same(value.strip(), secret):
-                raise DeliveryRefused("the bearer token is missing or wrong", code="token_invalid")
-            return Proof(_delivery(headers, "x-weft-delivery"), None)
-        case "hmac":
-            stamp = headers.get("x-weft-timestamp", "")
-            signature = _signature(headers, "x-weft-signature", "v1=")
-            if not (stamp.isascii() and stamp.isdecimal() and len(stamp) <= 12):
-                raise DeliveryRefused(
-                    "the header X-Weft-Timestamp is missing or is not a time in Unix seconds", code="signature_missing"
-                )
-            _compare(signature, secret, stamp.encode() + b"." + request.body)
-            # Checked last: a sender without the secret need not learn our clock.
-            if abs(now_ms / 1000 - int(stamp)) > SKEW_S_MAX:
-                raise DeliveryRefused(
-                    f"the signature is more than {SKEW_S_MAX} seconds old or in the future",
-                    code="signature_expired",
-                    hint="sign each request when it is sent, and check the clock of the sender",
-                )
-            return Proof(_delivery(headers, "x-weft-delivery"), _digest(auth, signature))
-        case "github":
-            signature = _signature(headers, "x-hub-signature-256", "sha256=")
-            _compare(signature, secret, request.body)
-            return Proof(_delivery(headers, "x-github-delivery"), _digest(auth, signature))
+    if auth == "none":
+        return Proof(_delivery(request.headers, "x-weft-delivery"), None)
+    scheme, digest = SCHEMES[auth] if isinstance(auth, str) else auth, None
+    if scheme.kind == "hmac":
+        signature = _check_signature(scheme, secret, request, now_ms)
+        digest = hashlib.sha256(f"{auth}\0{signature}".encode()).hexdigest()
+    elif secret is None or not _has_token(scheme, secret, request):
+        what = "bearer token" if isinstance(auth, str) else "secret"
+        raise DeliveryRefused(f"the {what} is missing or wrong", code="token_invalid")
+    return Proof(_delivery(request.headers, scheme.name), digest)
+
+
+def _has_token(scheme: Scheme, secret: str, request: Received) -> bool:
+    if scheme.kind == "token":
+        value = request.headers.get(scheme.header, "")
+        return value.lower().startswith(scheme.prefix) and same(value[len(scheme.prefix) :].strip(), secret)
+    items = at(scheme.items, body_of(request))
+    given = [at(scheme.at, item) for item in items] if isinstance(items, list) else []
+    return bool(given) and all(isinstance(one, str) and same(one, secret) for one in given)
+
+
+def _check_signature(scheme: Scheme, secret: str | None, request: Received, now_ms: int) -> str:
+    """Return the signature, which is that of the body."""
+    value = request.headers.get(scheme.header, "")
+    signed, stamp = request.body, ""
+    if scheme.stamp:
+        parts = [part.strip() for part in value.split(",")]
+        found = (part.removeprefix(scheme.stamp) for part in parts if part.startswith(scheme.stamp))
+        is_part = scheme.stamp.endswith("=")
+        stamp = next(found, "") if is_part else request.headers.get(scheme.stamp.lower(), "")
+        value = next((part for part in parts if part.startswith(scheme.prefix)), "") if is_part else value
+        if not (stamp.isascii() and stamp.isdecimal() and len(stamp) <= 12):
+            what = f"the header {scheme.stamp if not is_part else scheme.header}"
+            raise DeliveryRefused(f"{what} is missing or is not a time in Unix seconds", code="signature_missing")
+        signed = stamp.encode() + b"." + signed
+    if not value or not value.startswith(scheme.prefix):
+        raise DeliveryRefused(
+            f"the header {scheme.header} is missing or does not start with {scheme.prefix!r}", code="signature_missing"
+        )
+    signature = value.removeprefix(scheme.prefix).strip()
+    signature = signature.lower() if scheme.encoding == "hex" else signature
+    if secret is None or not same(signature, _signed(scheme, secret, signed)):
+        raise DeliveryRefused("the signature does not match the body and the secret of this webhook")
+    # Checked last: a sender without the secret need not learn our clock.
+    if stamp and abs(now_ms / 1000 - int(stamp)) > SKEW_S_MAX:
+        raise DeliveryRefused(
+            f"the signature is more than {SKEW_S_MAX} seconds old or in the future",
+            code="signature_expired",
+            hint="sign each request when it is sent, and check the clock of the sender",
+        )
+    return signature
+
+
+def _signed(scheme: Scheme, secret: str, signed: bytes) -> str:
+    key = base64.b64decode(secret) if scheme.key == "base64" else secret.encode()
+    digest = hmac.new(key, signed, hashlib.sha256).digest()
+    return digest.hex() if scheme.encoding == "hex" else base64.b64encode(digest).decode()
 
 
 def sign(secret: str | bytes, body: bytes, timestamp_s: int) -> str:
@@ -146,24 +184,6 @@ def _delivery(headers: Mapping[str, str], name: str) -> str | None:
     return value
 
 
-def _signature(headers: Mapping[str, str], name: str, prefix: str) -> str:
-    value = headers.get(name, "")
-    if not value.startswith(prefix):
-        raise DeliveryRefused(
-            f"the header {name} is missing or does not start with {prefix!r}", code="signature_missing"
-        )
-    return value.removeprefix(prefix).strip().lower()
-
-
-def _compare(signature: str, secret: str | None, signed: bytes) -> None:
-    if secret is None or not same(signature, hmac.new(secret.encode(), signed, hashlib.sha256).hexdigest()):
-        raise DeliveryRefused("the signature does not match the body and the secret of this webhook")
-
-
 def same(value: str, wanted: str) -> bool:
     """Compare in constant time, for any lengths."""
     return hmac.compare_digest(hashlib.sha256(value.encode()).digest(), hashlib.sha256(wanted.encode()).digest())
-
-
-def _digest(auth: str, signature: str) -> str:
-    return hashlib.sha256(f"{auth}\0{signature}".encode()).hexdigest()

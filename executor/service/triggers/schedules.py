@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import secrets
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any, Final
 
@@ -28,10 +29,12 @@ from executor.kernel.run.new_run import Origin, check_input, new_run, new_run_id
 from executor.kernel.store.run_rows import NewRun
 from executor.kernel.store.topics.alerts import AlertRow
 from executor.kernel.store.topics.contents import files_in
+from executor.kernel.store.topics.hooks import HookRow
 from executor.kernel.store.topics.schedules import CatchUp, Fire, Fired, FireRow, Overlap, ScheduleRow
 from executor.kernel.values import cron
 from executor.service.parts import Parts, Topic
 from executor.service.triggers.declared import ScheduleSpec, StartOf, check_own_id, of_document, schedule_row, start_of
+from executor.service.triggers.hooks import Hooks, PushView, push_view
 from executor.service.triggers.polls import Polls
 from executor.service.views import view_of
 
@@ -46,7 +49,8 @@ class ScheduleView(Struct, frozen=True):
     """Times are Unix milliseconds. `origin` is document if the block `trigger` of the workflow declares it.
     `queued_at_ms`: a scheduled time that waits for an open run to end. `error`: why no run started at the last
     scheduled time. `upcoming_ms`: the next five times, empty while disabled. `made_by`: who made or last changed it.
-    `polls`: at its times it looks for events, of which each starts a run; `error` is then why it cannot."""
+    `polls`: at its times it looks for events, of which each starts a run; `error` is then why it cannot. `push`:
+    whether the service reports events by itself."""
 
     id: str
     workflow: str
@@ -69,6 +73,7 @@ class ScheduleView(Struct, frozen=True):
     upcoming_ms: tuple[int, ...]
     made_by: str | None
     polls: bool
+    push: PushView | None
 
 
 class Schedules(Topic):
@@ -77,14 +82,17 @@ class Schedules(Topic):
         self.scheduler = Scheduler(parts, self)
 
     async def all(self, workflow: str | None = None) -> list[ScheduleView]:
-        return [_view(row) for row in await self._store.list_schedules(workflow)]
+        rows = await self._store.list_schedules(workflow)
+        hooks = await self._store.list_hooks() if any(row.push is not None for row in rows) else []
+        return [self._view(row, hooks) for row in rows]
 
     async def made_by(self, actor: str) -> list[str]:
         """List the ids of enabled schedules that this person or program made or last changed."""
         return [row.id for row in await self._store.list_schedules() if row.enabled and row.made_by == actor]
 
     async def get(self, id: str) -> ScheduleView:
-        return _view(await self._row(id))
+        row = await self._row(id)
+        return self._view(row, await self._store.list_hooks(id) if row.push is not None else [])
 
     async def fires(self, id: str) -> list[FireRow]:
         return await self._store.list_fires((await self._row(id)).id, FIRES_SHOWN)
@@ -99,7 +107,7 @@ class Schedules(Topic):
         await self._run_of(row, await start_of(self._parts, row), now_ms, None)  # raises now if it cannot be started
         row = await self._store.put_schedule(row)
         self.scheduler.wake()
-        return _view(row), old is None
+        return self._view(row), old is None
 
     async def delete(self, id: str) -> None:
         if (await self._row(id)).origin == "document":
@@ -120,7 +128,7 @@ class Schedules(Topic):
             self.scheduler.wake()
             if (row.cron, row.tz) == times:
                 break  # else it was changed meanwhile, and the computed time is not of its new times
-        return _view(row)
+        return await self.get(id)
 
     async def run_now(self, id: str) -> str:
         """Start a run beside the fire times of the schedule, even if it is disabled. Returns its id. One that polls
@@ -195,6 +203,9 @@ class Schedules(Topic):
         origin = Origin(start.workflow, start.version)
         return new_run(start.plan, requested, origin, checked, idempotency_key=key, files=files)
 
+    def _view(self, row: ScheduleRow, hooks: Sequence[HookRow] = ()) -> ScheduleView:
+        return _view(row, push_view(row, hooks, self._clock.now_ms()))
+
     async def _row(self, id: str) -> ScheduleRow:
         row = await self._store.get_schedule(id)
         if row is None:
@@ -202,7 +213,7 @@ class Schedules(Topic):
         return row
 
 
-def _view(row: ScheduleRow) -> ScheduleView:
+def _view(row: ScheduleRow, push: PushView | None) -> ScheduleView:
     upcoming: tuple[int, ...] = ()
     if row.next_run_at_ms is not None:
         upcoming = (row.next_run_at_ms,)
@@ -210,7 +221,7 @@ def _view(row: ScheduleRow) -> ScheduleView:
             upcoming += tuple(cron.parse(row.cron, row.tz).upcoming(row.next_run_at_ms, UPCOMING - 1))
     polls = row.poll is not None
     given = {} if polls else orjson.loads(row.input)
-    return view_of(ScheduleView, row, input=given, upcoming_ms=upcoming, polls=polls)
+    return view_of(ScheduleView, row, input=given, upcoming_ms=upcoming, polls=polls, push=push)
 
 
 def _not_found(id: str) -> NotFound:
@@ -236,15 +247,18 @@ class Scheduler(Topic):
         self._task = BackgroundTask("scheduler", self._step, failed="schedules could not be checked", log=log)
         self._queued = True  # for all that is known
         self.polls = Polls(parts, self._task.wake.set, starter.alerts_of)
+        self.hooks = Hooks(parts, self.polls, self.wake)
 
     def start(self) -> None:
         self._clock.on_jump(self._task.wake.set)
         self._parts.owned.on_left(self._run_left)
         self._task.start()
+        self.hooks.start()
 
     async def stop(self) -> None:
         """Stop. Fires under way are finished or left for the next process; nothing is half done."""
         await self._task.stop()
+        await self.hooks.stop()
         await self.polls.stop()
 
     def wake(self) -> None:
@@ -253,6 +267,7 @@ class Scheduler(Topic):
 
     def changed_elsewhere(self) -> None:
         self._task.wake.set()
+        self.hooks.wake()
 
     def _run_left(self) -> None:
         """Called when a run of this process ends or waits: a queued fire time may wait for it."""

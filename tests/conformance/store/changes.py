@@ -24,6 +24,7 @@ from executor.kernel.store.topics import (
     connectors,
     contents,
     drafts,
+    hooks,
     inbox,
     journal,
     knowledge,
@@ -47,6 +48,7 @@ from executor.kernel.store.topics.cache import CacheRow
 from executor.kernel.store.topics.connectors import ConnectorRow
 from executor.kernel.store.topics.contents import FileHead, key_of
 from executor.kernel.store.topics.families import FamilyMax
+from executor.kernel.store.topics.hooks import HookChange
 from executor.kernel.store.topics.knowledge import ChunkVector, CollectionRow, NewDocument, SweptChunk
 from executor.kernel.store.topics.memory import Conversation, MemoryTurn
 from executor.kernel.store.topics.outbox import NotificationRow
@@ -121,6 +123,7 @@ async def furnish(store: Store) -> None:
     await store.put_parts([(PART, b"part"), (FILE, HEAD)], None, LONG_AGO)
     await store.put_draft("d", 0, "idle", b"1", T0, 1)
     await store.put_schedule(SCHEDULE)
+    await store.add_hook("k", "s", "idle", b"2", T0)
     await store.put_webhook(WEBHOOK)
     await store.deliver(WEBHOOK, DeliveryRow("h", "earlier", "digest", T0, "delivered"), new_run("delivered"))
     await finish(store, await _claimed(store, "delivered"))
@@ -358,6 +361,15 @@ CHANGES: dict[str, Change] = {
     "record a poll": _to(
         schedules.record_poll, Poll("s", T0, T0 + 2, NOW, (new_run("polled", NOW, "idle"),), b"{}", None, ("no",))
     ),
+    "make it pushed": _to(schedules.put_schedule, replace(SCHEDULE, poll=b"null", push=b"2", updated_at_ms=NOW)),
+    "add a registration": _to(hooks.add_hook, "l", "s", "idle", b"3", NOW),
+    "add it again": _to(hooks.add_hook, "m", "s", "idle", b"3", NOW),
+    "claim a registration": _to(hooks.claim_hook, "k", 0, NOW + 9, "here"),
+    "record a registration": _to(hooks.record_hook, HookChange("k", NOW + 9, NOW, NOW, "here", "17", b"x")),
+    "remove a registration": _to(hooks.record_hook, HookChange("k", 0, 0, gone=True)),
+    "keep a secret of a service": _to(hooks.keep_hook_secret, "k", b"y", NOW),
+    "receive a push": _to(hooks.push_hook, "k", NOW),
+    "poll what is pushed": _to(hooks.poll_pushed, NOW),
     "change a webhook": _to(webhooks.put_webhook, replace(WEBHOOK, timeout_ms=2, updated_at_ms=NOW)),
     "change a webhook otherwise": _to(webhooks.put_webhook, replace(WEBHOOK, enabled=False, updated_at_ms=NOW)),
     "make a webhook": _to(webhooks.put_webhook, replace(WEBHOOK, id="i", timeout_ms=2)),

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from executor.errors import Fenced
 from executor.kernel.store.run_rows import RunRow
 from executor.kernel.store.sqlite.store import SQLiteStore
+from executor.kernel.store.topics.hooks import HookChange
 from executor.kernel.store.topics.schedules import FIRES_KEPT, Fire, Fired, FireRow, Poll, ScheduleRow
 from executor.kernel.store.topics.store import Store
 from executor.kernel.store.topics.webhooks import DELIVERIES_KEPT, DELIVERY_KEPT_MS, DeliveryRow, RefusalRow, WebhookRow
@@ -240,6 +241,56 @@ async def test_a_poll_starts_its_runs_and_moves_its_state(store: Store) -> None:
     again = replace(poll, expected_ms=T0 + 3 * HOUR, runs=(new_run("run-3", T0, "w", idempotency_key="a"),), state=None)
     assert await store.record_poll(again) == []  # its event has a run
     assert ((await got(store)).poll, len(await store.list_runs())) == (b"[1]", 2)
+
+
+async def test_a_delivery_makes_its_source_due_now_or_when_its_poll_ends(store: Store) -> None:
+    push = b'{"type":"event.shop"}'
+    await store.put_schedule(schedule(poll=b"null", push=push))
+    await store.put_schedule(schedule("s2", poll=b"null"))
+    assert await store.missing_hooks(9) == [("s1", "expense", push)]
+    assert await store.add_hook("h", "s1", "expense", push, T0)
+    assert not await store.add_hook("i", "s1", "expense", push, T0)
+    assert await store.missing_hooks(9) == [] and await store.get_hook("i") is None
+    assert await store.push_hook("h", T0 + 5)
+    assert ((await got(store)).next_run_at_ms, (await store.list_hooks("s1"))[0].delivered_at_ms) == (T0 + 5, T0 + 5)
+    assert await store.claim_poll("s1", T0 + 5, T0 + 2 * HOUR)
+    assert await store.push_hook("h", T0 + 7)
+    assert (await got(store)).next_run_at_ms == T0 + 2 * HOUR  # the fence of the claim
+    assert await store.record_poll(Poll("s1", T0 + 2 * HOUR, T0 + 3 * HOUR, T0 + 9)) == []
+    assert ((await got(store)).next_run_at_ms, (await got(store)).pushed_ms) == (T0 + 9, None)
+    assert await store.claim_poll("s1", T0 + 9, T0 + 2 * HOUR)
+    assert await store.record_poll(Poll("s1", T0 + 2 * HOUR, T0 + 3 * HOUR, T0 + 9)) == []
+    assert await store.poll_pushed(T0 + 20) == 1
+    assert ((await got(store)).next_run_at_ms, (await got(store, "s2")).next_run_at_ms) == (T0 + 20, T0 + HOUR)
+
+
+async def test_a_registration_belongs_to_one_process_and_outlives_its_trigger(store: Store) -> None:
+    push = b'{"type":"event.shop"}'
+    await store.put_schedule(schedule(poll=b"null", push=push))
+    await store.add_hook("h", "s1", "expense", push, T0)
+    assert not await store.keep_hook_secret("h", b"early", T0)
+    assert await store.claim_hook("h", 0, T0 + 9, "here")
+    assert not await store.claim_hook("h", 0, T0 + 10, "there") and await store.due_hooks(T0, "here", 9) == []
+    assert await store.keep_hook_secret("h", b"sealed", T0)
+    change = HookChange("h", T0 + 9, T0, T0 + HOUR, "here", "17", None, T0 + 2 * HOUR)
+    assert await store.record_hook(change) and not await store.record_hook(change)
+    (row,) = await store.list_hooks()
+    assert (row.wanted, row.registered, row.secret, row.is_live(T0)) == (True, "17", b"sealed", True)
+    assert not row.is_live(T0 + 2 * HOUR)
+
+    async def due(now_ms: int, place: str = "here") -> list[str]:
+        return [each.id for each in await store.due_hooks(now_ms, place, 9)]
+
+    assert (await due(T0), await due(T0, "there"), await due(T0 + HOUR)) == ([], ["h"], ["h"])
+    await store.switch_schedule("s1", False, None, T0, TIMES)
+    assert await due(T0) == ["h"] and not await store.push_hook("h", T0)
+    await store.switch_schedule("s1", True, T0 + HOUR, T0, TIMES)
+    assert await due(T0) == []
+    await store.delete_schedule("s1")
+    assert await due(T0) == ["h"] and not (await store.list_hooks())[0].wanted
+    assert await store.claim_hook("h", T0, T0 + 9, "here")
+    assert await store.record_hook(HookChange("h", T0 + 9, 0, gone=True))
+    assert await store.list_hooks() == [] and not await store.push_hook("h", T0)
 
 
 async def test_the_state_of_a_poll_is_of_its_source(store: Store) -> None:

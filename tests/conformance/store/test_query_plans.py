@@ -70,6 +70,7 @@ SMALL = {
     "users",
     "api_tokens",
     "sign_in_codes",
+    "hooks",
 }
 STATEMENT = re.compile(r"\s*(SELECT|INSERT|UPDATE|DELETE|WITH) ")
 READS: dict[str, dict[str, list[Any]]] = {
@@ -112,6 +113,7 @@ READS: dict[str, dict[str, list[Any]]] = {
     "find_removable": {"keep": [0, 5], "after": [None, "done"]},
 }
 ARGUMENTS: dict[str, Any] = {
+    "place": "here",
     "name": "idle",
     "text": "Idle",
     "workflow": "idle",

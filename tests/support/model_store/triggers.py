@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine, Sequence
 from typing import TYPE_CHECKING, Any
 
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
+from executor.kernel.store.topics.hooks import HookChange, HookRow
 from executor.kernel.store.topics.schedules import (
     FIRES_KEPT,
     UNREAD,
@@ -48,6 +49,7 @@ class ModelTriggers(ModelAlerts):
         self._schedules: dict[str, ScheduleRow] = {}
         self._fires: dict[str, list[FireRow]] = {}  # oldest first, as are deliveries
         self._webhooks: dict[str, WebhookRow] = {}
+        self._hooks: dict[str, HookRow] = {}
         self._deliveries: dict[str, list[DeliveryRow]] = {}
         self._old_deliveries: dict[str, dict[str, DeliveryRow]] = {}  # by webhook and the beginning of the digest
         self._refusals: dict[str, dict[str, RefusalRow]] = {}
@@ -76,6 +78,7 @@ class ModelTriggers(ModelAlerts):
             next_run_at_ms=next_ms if enabled else None,
             queued_at_ms=row.queued_at_ms if enabled else None,
             poll=UNREAD if row.poll is not None and not row.enabled else row.poll,
+            pushed_ms=row.pushed_ms if enabled and row.next_run_at_ms is not None else None,
             updated_at_ms=now_ms,
         )
         return row
@@ -135,15 +138,17 @@ class ModelTriggers(ModelAlerts):
         row = self._schedules.get(id)
         if row is None or not row.enabled or row.poll is None or row.next_run_at_ms != expected_ms:
             return False
-        self._schedules[id] = replace(row, next_run_at_ms=until_ms)
+        self._schedules[id] = replace(row, next_run_at_ms=until_ms, pushed_ms=0)
         return True
 
     async def record_poll(self, poll: Poll) -> list[RunRow] | None:
         id = poll.schedule_id
-        if not await self.claim_poll(id, poll.expected_ms, poll.next_run_at_ms):
+        row, next_ms = self._schedules.get(id), poll.next_run_at_ms
+        if not await self.claim_poll(id, poll.expected_ms, next_ms) or row is None:
             return None
-        row = self._schedules[id]
-        row = replace(row, poll=row.poll if poll.state is None else poll.state, error=poll.error)
+        next_ms = min(next_ms, poll.now_ms) if row.pushed_ms else next_ms
+        state = row.poll if poll.state is None else poll.state
+        row = replace(row, poll=state, error=poll.error, next_run_at_ms=next_ms, pushed_ms=None)
         fires, runs = self._fires.setdefault(id, []), []
         for new in poll.runs:
             run, created = await self.create_run(new)
@@ -157,6 +162,81 @@ class ModelTriggers(ModelAlerts):
         self._fires[id] = [*(old for old in fires[:-FIRES_KEPT] if old.run_id in self._open), *fires[-FIRES_KEPT:]]
         await self.add_alerts(poll.alerts)
         return runs
+
+    def _hook(self, row: HookRow) -> HookRow:
+        trigger = self._schedules.get(row.schedule_id)
+        return replace(row, wanted=trigger is not None and trigger.enabled and trigger.push == row.source)
+
+    async def get_hook(self, id: str) -> HookRow | None:
+        return self._hook(self._hooks[id]) if id in self._hooks else None
+
+    async def list_hooks(self, schedule_id: str | None = None) -> list[HookRow]:
+        rows = [self._hook(row) for row in self._hooks.values() if schedule_id in (None, row.schedule_id)]
+        return sorted(rows, key=lambda row: row.id)
+
+    async def due_hooks(self, now_ms: int, place: str, limit: int) -> list[HookRow]:
+        rows = [row for row in await self.list_hooks() if row.until_ms <= now_ms]
+        due = [row for row in rows if row.renew_at_ms <= now_ms or row.place not in (None, place) or not row.wanted]
+        return sorted(due, key=lambda row: (row.until_ms, row.id))[:limit]
+
+    async def missing_hooks(self, limit: int) -> list[tuple[str, str, bytes]]:
+        known = {(row.schedule_id, row.source) for row in self._hooks.values()}
+        rows = [row for row in sorted(self._schedules.values(), key=lambda row: row.id) if row.enabled]
+        found = [(row.id, row.workflow, row.push) for row in rows if row.push is not None]
+        return [one for one in found if (one[0], one[2]) not in known][:limit]
+
+    async def add_hook(self, id: str, schedule_id: str, workflow: str, source: bytes, now_ms: int) -> bool:
+        is_new = not any((row.schedule_id, row.source) == (schedule_id, source) for row in self._hooks.values())
+        if is_new:
+            self._hooks[id] = HookRow(id, schedule_id, workflow, source, now_ms)
+        return is_new
+
+    async def claim_hook(self, id: str, expected_ms: int, until_ms: int, place: str) -> bool:
+        row = self._hooks.get(id)
+        if row is None or row.until_ms != expected_ms:
+            return False
+        self._hooks[id] = replace(row, until_ms=until_ms, place=row.place or place)
+        return True
+
+    async def record_hook(self, change: HookChange) -> bool:
+        row = self._hooks.get(change.id)
+        if row is None or row.until_ms != change.expected_ms:
+            return False
+        if change.gone:
+            del self._hooks[change.id]
+            return True
+        values = asdict(change)
+        del values["expected_ms"], values["gone"]
+        self._hooks[change.id] = replace(row, **{**values, "secret": change.secret or row.secret})
+        return True
+
+    async def keep_hook_secret(self, id: str, secret: bytes, now_ms: int) -> bool:
+        row = self._hooks.get(id)
+        if row is None or row.until_ms <= now_ms:
+            return False
+        self._hooks[id] = replace(row, secret=secret)
+        return True
+
+    async def push_hook(self, id: str, now_ms: int) -> bool:
+        row = await self.get_hook(id)
+        if row is None or not row.wanted:
+            return False
+        self._hooks[id] = replace(self._hooks[id], delivered_at_ms=now_ms)
+        return self._poll_soon(row.schedule_id, now_ms) == 1
+
+    async def poll_pushed(self, now_ms: int) -> int:
+        return sum(self._poll_soon(id, now_ms) for id in list(self._schedules))
+
+    def _poll_soon(self, id: str, now_ms: int) -> int:
+        row = self._schedules[id]
+        if not row.enabled or row.next_run_at_ms is None or row.push is None:
+            return 0
+        if row.pushed_ms is None:
+            row = replace(row, next_run_at_ms=min(row.next_run_at_ms, now_ms))
+        else:
+            row = replace(row, pushed_ms=now_ms)
+        self._schedules[id] = row
+        return 1
 
     def _has_open_run(self, schedule_id: str) -> bool:
         return any(fire.run_id in self._open for fire in self._fires.get(schedule_id, ()))

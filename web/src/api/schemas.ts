@@ -1351,6 +1351,15 @@ export interface PublicWait {
   answered_at_ms: number | null
 }
 
+/** `registered`: the service reports events, until `expires_at_ms` if that is given: it is renewed before. `error`:
+ * why this is not so, or not for long. While it is not, the source is polled at its times. */
+export interface PushView {
+  registered: boolean
+  expires_at_ms: number | null
+  delivered_at_ms: number | null
+  error: string | null
+}
+
 /** `answer`: what the function of the query has returned. */
 export interface QueryAnswer {
   run: string
@@ -1758,6 +1767,7 @@ export interface ScheduleDetail {
   upcoming_ms: number[]
   made_by: string | null
   polls: boolean
+  push: PushView | null
   fires: FireView[]
 }
 
@@ -1782,7 +1792,8 @@ export interface ScheduleSpec {
 /** Times are Unix milliseconds. `origin` is document if the block `trigger` of the workflow declares it.
  * `queued_at_ms`: a scheduled time that waits for an open run to end. `error`: why no run started at the last
  * scheduled time. `upcoming_ms`: the next five times, empty while disabled. `made_by`: who made or last changed it.
- * `polls`: at its times it looks for events, of which each starts a run; `error` is then why it cannot. */
+ * `polls`: at its times it looks for events, of which each starts a run; `error` is then why it cannot. `push`:
+ * whether the service reports events by itself. */
 export interface ScheduleView {
   id: string
   workflow: string
@@ -1805,6 +1816,7 @@ export interface ScheduleView {
   upcoming_ms: number[]
   made_by: string | null
   polls: boolean
+  push: PushView | null
 }
 
 /** `value`: from 0 to 1, null if there is no score, then `reason` is why. `output`: the beginning of the value as

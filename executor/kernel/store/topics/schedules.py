@@ -26,7 +26,9 @@ class ScheduleRow(Struct, frozen=True):
     JSON. `declared` is the `enabled` of the document, None for schedules of the API. `next_run_at_ms` is None if it is
     switched off, or its day never comes, or its time zone was not known. `queued_at_ms` is a fire time that waits for
     an open run to end. `made_by` is who made or last changed it, None if that was a server without users. `poll` is the
-    state of a trigger that polls a source at its times (JSON), and `input` then has the settings of the source."""
+    state of a trigger that polls a source at its times (JSON), and `input` then has the settings of the source. `push`
+    is the block for which the service is to call this server, and `pushed_ms` 0 while a poll is claimed, or when the
+    service called since."""
 
     id: str
     workflow: str
@@ -49,6 +51,8 @@ class ScheduleRow(Struct, frozen=True):
     error: str | None = None
     made_by: str | None = None
     poll: bytes | None = None
+    push: bytes | None = None
+    pushed_ms: int | None = None
 
 
 class FireRow(Struct, frozen=True):
@@ -128,6 +132,7 @@ def merged_schedule(old: ScheduleRow | None, new: ScheduleRow) -> ScheduleRow:
         created_at_ms=old.created_at_ms,
         made_by=new.made_by or old.made_by,
         poll=old.poll if same_source and old.enabled else new.poll,
+        pushed_ms=old.pushed_ms if enabled and next_ms == old.next_run_at_ms else None,
     )
 
 
@@ -155,6 +160,7 @@ SWITCH_SCHEDULE = f"""
 UPDATE schedules SET enabled = :enabled, updated_at_ms = :now,
        next_run_at_ms = CASE WHEN :enabled = 1 THEN coalesce(next_run_at_ms, :next_run_at) END,
        queued_at_ms = CASE WHEN :enabled = 1 THEN queued_at_ms END,
+       pushed_ms = CASE WHEN next_run_at_ms IS NOT NULL AND :enabled = 1 THEN pushed_ms END,
        poll = CASE WHEN poll IS NOT NULL AND enabled = 1 THEN poll WHEN poll IS NOT NULL THEN :new END
  WHERE id = :id AND (:enabled = 0 OR (cron = :cron AND tz = :tz)) RETURNING {SCHEDULE}"""
 HAS_OPEN_RUN = f"""
@@ -180,9 +186,12 @@ TAKE_QUEUED = f"""
 UPDATE schedules SET queued_at_ms = NULL
  WHERE id = :id AND queued_at_ms = :expected AND NOT {HAS_OPEN_RUN} RETURNING queued_at_ms"""
 TAKE_ANY = "UPDATE schedules SET error = error WHERE id = :id RETURNING queued_at_ms"
-# The fence of a poll, which is claimed by moving its next time on. `:read` = 0: it is only claimed.
+# The fence of a poll, which is claimed by moving its next time on. `:read` = 0: it is only claimed. After a delivery
+# that came meanwhile, it is due at once.
 TAKE_POLL = """
-UPDATE schedules SET next_run_at_ms = :next_run_at, poll = coalesce(:state, poll),
+UPDATE schedules SET poll = coalesce(:state, poll),
+       next_run_at_ms = CASE WHEN :read = 1 AND pushed_ms > 0 AND :next_run_at > :now THEN :now ELSE :next_run_at END,
+       pushed_ms = CASE WHEN :read = 1 THEN NULL ELSE 0 END,
        error = CASE WHEN :read = 1 THEN :error ELSE error END
  WHERE id = :id AND enabled = 1 AND poll IS NOT NULL AND next_run_at_ms = :expected RETURNING id"""
 NOTE_RUN = "UPDATE schedules SET last_run_at_ms = :now, last_run_id = :run, error = NULL WHERE id = :id"
@@ -278,7 +287,8 @@ def fire(tx: Tx, fire: Fire) -> Fired | None:
 
 def claim_poll(tx: Tx, id: str, expected_ms: int, until_ms: int) -> bool:
     """Take a poll that is due for this process, until a time at which another one may take it."""
-    values = {"id": id, "expected": expected_ms, "next_run_at": until_ms, "state": None, "error": None, "read": 0}
+    values = {"id": id, "expected": expected_ms, "next_run_at": until_ms, "now": 0}
+    values |= {"state": None, "error": None, "read": 0}
     return bool(tx.rows(TAKE_POLL, values))
 
 
@@ -288,6 +298,7 @@ def record_poll(tx: Tx, poll: Poll) -> list[RunRow] | None:
     for workflow in {run.workflow for run in poll.runs}:
         keep_workflow(tx, workflow)
     values = {"id": poll.schedule_id, "expected": poll.expected_ms, "next_run_at": poll.next_run_at_ms}
+    values["now"] = poll.now_ms
     if not tx.rows(TAKE_POLL, {**values, "state": poll.state, "error": poll.error, "read": 1}):
         return None
     base = {"id": poll.schedule_id, "due": poll.now_ms, "now": poll.now_ms}

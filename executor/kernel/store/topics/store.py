@@ -16,6 +16,7 @@ from executor.kernel.store.topics import (
     contents,
     drafts,
     families,
+    hooks,
     inbox,
     journal,
     knowledge,
@@ -199,6 +200,16 @@ class Store(Backed, ABC):
     claim_poll = write(schedules.claim_poll)
     record_poll = audited(schedules.record_poll)
     list_fires = read(schedules.list_fires)
+    get_hook = read(hooks.get_hook)
+    list_hooks = read(hooks.list_hooks)
+    due_hooks = read(hooks.due_hooks)
+    missing_hooks = read(hooks.missing_hooks)
+    add_hook = write(hooks.add_hook)
+    claim_hook = write(hooks.claim_hook)
+    record_hook = write(hooks.record_hook)
+    keep_hook_secret = write(hooks.keep_hook_secret)
+    push_hook = write(hooks.push_hook)
+    poll_pushed = write(hooks.poll_pushed)
     put_webhook = audited(webhooks.put_webhook)
     get_webhook = read(webhooks.get_webhook)
     list_webhooks = read(webhooks.list_webhooks)
