@@ -167,7 +167,12 @@ def _schedule_line(one: Json) -> str:
     next_text = _local_time(one["next_run_at_ms"], one["tz"]) if one["next_run_at_ms"] else "-"
     by = f"  by {plain(one['made_by'])}" if one["made_by"] else ""
     line = f"{_id(one)}  {plain(one['cron'])}  {one['tz']}  {_mark(one)}  next {next_text}{by}"
-    return f"{line}  {click.style(plain(one['error']), fg='red')}" if one["error"] else line
+    push = one["push"]
+    if push is not None:
+        until = f" until {_local_time(push['expires_at_ms'], one['tz'])}" if push["expires_at_ms"] else ""
+        line += f"  pushed{until}" if push["registered"] else "  not registered"
+    errors = [plain(error) for error in (one["error"], push and push["error"]) if error]
+    return "  ".join([line, *(click.style(error, fg="red") for error in errors)])
 
 
 def _schedule_lines(one: Json) -> Iterator[str]:

@@ -17,6 +17,7 @@ import { sentence } from '../../ui/words'
 import { cronWords } from '../../forms/triggers/cron'
 import { FormAccess } from '../../forms/triggers/FormAccess'
 import { Moments } from '../../forms/triggers/Moments'
+import { PushState } from '../../forms/triggers/PushState'
 import { WebhookAccess } from '../../forms/triggers/WebhookAccess'
 import { Section } from './parts'
 import '../../forms/triggers/triggers.css'
@@ -109,6 +110,11 @@ function SchedulePanel({
               </>
             ) : null}
             {stored.value.error ? <span className="ref__wrong"> {sentence(stored.value.error)}</span> : null}
+          </p>
+        ) : null}
+        {stored.value?.push && stored.value.enabled ? (
+          <p>
+            <PushState push={stored.value.push} />
           </p>
         ) : null}
       </Stored>

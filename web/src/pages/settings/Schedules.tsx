@@ -4,6 +4,7 @@ import type { ReactElement } from 'react'
 import { triggers } from '../../net/triggers'
 import type { ScheduleView } from '../../api/schemas'
 import { CronWords, momentIn, Moments } from '../../forms/triggers/Moments'
+import { PushState } from '../../forms/triggers/PushState'
 import { Link, navigate } from '../../ui/navigation'
 import { Button } from '../../ui/Button'
 import { toast } from '../../ui/Toast'
@@ -84,6 +85,11 @@ function Schedule({
               </>
             )}
           </span>
+          {schedule.push && schedule.enabled ? (
+            <span>
+              <PushState push={schedule.push} />
+            </span>
+          ) : null}
           <LastRun at={last} run={run} none="Not run yet" />
           {schedule.queued_at_ms === null || schedule.queued_at_ms === undefined ? null : (
             <span className="quiet">1 run is queued</span>
