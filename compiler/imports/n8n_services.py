@@ -17,7 +17,7 @@ import orjson
 from compiler.catalog import Catalog
 from compiler.imports.n8n_step import Made, Node, Step, located
 from compiler.imports.n8n_text import Item, listed, prelude, quoted, slug, split
-from compiler.imports.sim_text import mapping, number_in, parse_json
+from compiler.imports.sim_text import fits, mapping, number_in, parse_json
 
 _TIMEOUT_MAX_S: Final = 300
 _SUFFIX: Final = re.compile(r"(OAuth2Api|OAuth2|Api|OAuth)$")
@@ -289,7 +289,7 @@ def connector(step: Step, catalog: Catalog | None) -> Made | None:
             (v for place in places.split("|") if (v := _setting(step, place, kind)) not in (None, "", [])), None
         )
         value = f"<{row_of}.result.{ours}>" if row_of and kind in ("range", "found") else value
-        if value is not None and _fits(value, spec.params["properties"].get(ours, {})):
+        if value is not None and fits(value, spec.params["properties"].get(ours, {})):
             params[ours] = value
         elif value is not None:
             step.lose(f"Its setting {ours} is not imported.", "Check whether the block needs it.")
@@ -307,14 +307,6 @@ def connector(step: Step, catalog: Catalog | None) -> Made | None:
     if items is None:
         return Made(spec.type, params, ".result")
     return Made(spec.type, params, None, items if "@" in items else _LISTS.format(f"<@.result.{items}>"))
-
-
-def _fits(value: Any, schema: Mapping[str, Any]) -> bool:
-    if "enum" in schema and value not in schema["enum"]:
-        return False
-    if schema.get("type") == "string" and isinstance(value, list | dict):
-        return False
-    return schema.get("type") != "array" or isinstance(value, list) or str(value).startswith("<")
 
 
 def _setting(step: Step, place: str, kind: str) -> Any:

@@ -26,7 +26,7 @@ from compiler.catalog import Catalog
 from compiler.diagnostics import Diagnostic
 from compiler.imports import Imported
 from compiler.imports.sim_blocks import is_known, loop_params, notes_of, parallel_params, policy_of, translate
-from compiler.imports.sim_services import connector, foreign, service_of, settings_of, title_of
+from compiler.imports.sim_services import connector, foreign, is_ours, service_of, settings_of, title_of
 from compiler.imports.sim_text import WEBHOOKS, Loss, Texts, mapping, parse_json, typed_value
 from compiler.references import escape
 
@@ -202,7 +202,10 @@ class _Import:
 
     def _is_foreign(self, block: SimBlock) -> bool:
         counterpart = block.trigger or block.type in ("loop", "parallel") or is_known(block.type)
-        return self._catalog is not None and not counterpart and self._catalog.get(block.type) is None
+        if self._catalog is None or counterpart:
+            return False
+        ours = is_ours(block.type, block.params)
+        return not ours if ours is not None else self._catalog.get(block.type) is None
 
     def _place(self) -> None:
         """Parents by the node lists of loops and parallels; the export's own `parentId` comes first."""
@@ -312,7 +315,8 @@ class _Import:
                 self._lost(block, Loss("This trigger becomes a start block.", hint))
                 params = {"inputFormat": params.get("inputFormat")}
             as_start = block.trigger and kind not in _KEPT
-            taken = connector(kind, params, texts, self._catalog) if block.id in self._foreign else None
+            takes = block.id in self._foreign or is_ours(kind, params)
+            taken = connector(kind, params, texts, self._catalog) if takes else None
             if taken is not None:
                 kind, params, losses = taken
             elif block.id in self._foreign:

@@ -12,16 +12,26 @@ that is named like the service, which is reported.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from itertools import count
 from pathlib import Path
-from typing import Any, Final, Literal, NamedTuple, get_args
+from typing import Any, Final, NamedTuple
 
 import orjson
 
 from compiler.catalog import Catalog
 from compiler.imports import missing_workflow, stand_in
-from compiler.imports.sim_text import NOTHING, Loss, Settings, Texts, mapping, parse_json
+from compiler.imports.sim_text import (
+    NOTHING,
+    Loss,
+    Settings,
+    Texts,
+    fits,
+    is_number,
+    mapping,
+    number_in,
+    parse_json,
+)
 
 NOTES_MAX: Final = 4_000
 _VERSION: Final = re.compile(r"_v\d+$")
@@ -32,97 +42,172 @@ _ANY: Final = "Replace it with an http block that calls the service, or a connec
 # Fields of the account, and switches of Sim's form, are left out without a loss.
 _FORM: Final = frozenset(
     {"operation", "authMethod", "credential", "manualCredential", "destinationType", "messageFormat", "triggerMode"}
-    | {"advancedMode", "botToken", "apiKey", "accessKeyId", "secretAccessKey", "serverId", "selectedTriggerId"}
+    | {"advancedMode", "serverId", "selectedTriggerId", "knowledgeBaseSelector", "manualKnowledgeBaseId"}
 )
 _SAME: Final = {"contentType": "text", "insertDataOption": "INSERT_ROWS"}  # what ours does in any case
 _SHOWN_MAX: Final = 10
-Kind = Literal["text", "number", "list", "json", "rows"]
-_KINDS: Final[dict[str, Kind]] = {"": "text", **{kind: kind for kind in get_args(Kind)}}
+_COMMA: Final = re.compile(r",(?![^<>]*>)")  # in no reference
+_SWITCH: Final = {"true": True, "false": False}
+_PASSAGES: Final = (
+    "Its passages have other names: `text`, `document` and `source` for content, documentName and sourceUrl."
+)
+
+_SIM: Final = orjson.loads(Path(__file__).with_name("sim_services.json").read_bytes())
+# By Sim's block type. `service`: the connector of another name, or `type`: another block type of ours; `default`: the
+# operation of a block that names none; `secrets`: settings that together are the credential; `account`: more of them.
+SERVICES: Final[dict[str, Any]] = _SIM["services"]
 
 
 class Field(NamedTuple):
-    """A field. `names` are Sim's settings, of which the first with a value counts. `list`: text with commas."""
+    """A param, or a member of one, with dots between. `names` are Sim's settings, of which the first with a value
+    counts; `fixed` is what Sim's operation always does instead."""
 
-    names: tuple[str, ...]
-    kind: Kind = "text"
+    param: str
+    names: tuple[str, ...] = ()
+    kind: str = ""
+    fixed: Any = None
 
 
 class Operation(NamedTuple):
-    """An operation. `fixed` is what Sim's operation always does, as a param of ours."""
+    """`condition`: the setting by which Sim's operation is this one."""
 
     name: str
-    fields: dict[str, Field]
-    fixed: dict[str, Any]
+    fields: tuple[Field, ...]
+    condition: str = ""
 
 
 def _operation_of(line: str) -> Operation:
     """Read an operation of the table: the name of ours, then our params with Sim's settings (of the same name without
-    `=`), of which the first with a value counts. `kind:` stands before settings that are no text; `param!VALUE` is what
-    Sim's operation always does."""
+    `=`). Their values are made by the schema of the param, if no `kind:` stands before them. `param!VALUE` is fixed."""
     name, *words = line.split()
-    operation = Operation(name, {}, {})
+    fields: list[Field] = []
     for word in words:
         param, _, always = word.partition("!")
         if always:
-            operation.fixed[param] = [always]
+            listed = always[1:-1].split(",") if always.startswith("[") else _SWITCH.get(always, always)
+            fields.append(Field(param, fixed=listed))
             continue
         param, _, settings = word.partition("=")
         kind, _, names = (settings or param).rpartition(":")
-        operation.fields[param] = Field(tuple(names.split("|")), _KINDS[kind])
-    return operation
-
-
-_SIM: Final = orjson.loads(Path(__file__).with_name("sim_services.json").read_bytes())
-SERVICES: Final[dict[str, Any]] = _SIM["services"]  # by Sim's block type; `default`: of a block that names no operation
+        fields.append(Field(param, tuple(names.split("|")), kind))
+    return Operation(name, tuple(fields))
 
 
 def connector(
     kind: str, settings: Mapping[str, Any], texts: Texts, catalog: Catalog | None
 ) -> tuple[str, dict[str, Any], list[Loss]] | None:
     """Return our type, our params, and the losses, or None if no operation in the catalog does the same."""
-    service = service_of(kind)
-    spec = None if catalog is None else catalog.get(f"connector.{service}")
-    operation = _operation(service, settings)
+    kind = service_of(kind)
+    row = SERVICES.get(kind, {})
+    service = str(row.get("service", kind))
+    spec = None if catalog is None else catalog.get(str(row.get("type") or f"connector.{service}"))
+    operation = _operation(kind, settings)
     if spec is None or operation is None:
         return None
-    params: dict[str, Any] = {"operation": operation.name, **operation.fixed}
-    for ours, field in operation.fields.items():
-        value = _value(field, settings, texts)
-        if value not in NOTHING:
-            params[ours] = value
-    if service == "google_sheets" and "range" not in params and (cells := _range(settings, texts)):
+    properties = spec.params["properties"]
+    params: dict[str, Any] = {"operation": operation.name}
+    unfit: list[str] = []
+    for field in operation.fields:
+        param, *members = field.param.split(".")
+        schema = properties[param] if not members else {}
+        name, value = _value(field, settings, schema, texts)
+        if value in NOTHING and field.fixed is None:
+            continue
+        value = next((one for one in schema.get("enum", ()) if str(one).lower() == str(value).lower()), value)
+        if not fits(value, schema):
+            unfit.append(name)
+            continue
+        inside = params
+        for step, below in zip((param, *members), members, strict=False):
+            inside = inside.setdefault(step, {})
+            param = below
+        inside[param] = value
+    if kind == "google_sheets" and "range" not in params and (cells := _range(settings, texts)):
         params["range"] = cells
-    if isinstance(params.get("rows"), list) and not all(isinstance(row, list | str) for row in params["rows"]):
+    rows = params.get("rows") if kind == "google_sheets" else None
+    if isinstance(rows, list) and not all(isinstance(row, list | str) for row in rows):
         return None  # objects: Sim makes rows of them by the first row of the sheet
     block = Settings("", settings, texts)
-    params |= _account(block, service, spec.params["properties"])
+    if "credential" in properties:
+        params |= _account(block, kind, service, properties)
     if spec.check is not None and any(found.code != "required" for found in spec.check(params)):
         return None
-    lost = _unread(operation, service, settings)
-    if lost:
+    if lost := sorted({*_unread(operation, kind, settings), *unfit})[:_SHOWN_MAX]:
         hint = "Check whether the block needs them."
         block.lose(f"These settings are not imported: {', '.join(lost)}.", hint)
+    if kind == "knowledge" and operation.name == "search":
+        block.lose(_PASSAGES, "Change what reads them.")
     return spec.type, params, block.losses
 
 
-def _operation(service: str, settings: Mapping[str, Any]) -> Operation | None:
-    row = SERVICES.get(service, {})
+def is_ours(kind: str, settings: Mapping[str, Any]) -> bool | None:
+    """Return whether a block type of ours that is no connector does the same; None if there is none of this name."""
+    kind = service_of(kind)
+    return _operation(kind, settings) is not None if "type" in SERVICES.get(kind, {}) else None
+
+
+def _operation(kind: str, settings: Mapping[str, Any]) -> Operation | None:
+    row = SERVICES.get(kind, {})
     named = settings.get("operation") or row.get("default")
-    if service == "slack" and (settings.get("destinationType") == "dm" or settings.get("files") not in NOTHING):
+    if kind == "slack" and (settings.get("destinationType") == "dm" or settings.get("files") not in NOTHING):
         return None
-    line = row.get("operations", {}).get(named) if isinstance(named, str) else None
-    return None if line is None else _operation_of(line)
+    for key, line in row.get("operations", {}).items():
+        name, _, condition = key.partition("?")
+        setting, _, wanted = condition.partition("=")
+        given = settings.get(setting)
+        if name == named and (not setting or (given not in NOTHING and wanted in ("", given))):
+            return _operation_of(line)._replace(condition=setting)
+    return None
 
 
-def _value(field: Field, settings: Mapping[str, Any], texts: Texts) -> Any:
-    found = next((settings[name] for name in field.names if settings.get(name) not in NOTHING), None)
-    match field.kind:
-        case "number" | "json" | "rows":
-            return texts.value(parse_json(found))
-        case "list" if isinstance(found, str) and "<" not in found:
-            return [texts.text(item.strip()) for item in found.split(",") if item.strip()]
+def _value(field: Field, settings: Mapping[str, Any], schema: Mapping[str, Any], texts: Texts) -> tuple[str, Any]:
+    """Return the setting that counts, and its value as our param has it."""
+    name = next((name for name in field.names if settings.get(name) not in NOTHING), "")
+    found = settings.get(name)
+    if field.fixed is not None or not name:
+        return name, field.fixed
+    kind = field.kind or schema.get("type")
+    match kind:
+        case "number" | "integer":
+            return name, texts.value(number_in(found))
+        case "boolean":
+            return name, _SWITCH.get(found, found) if isinstance(found, str) else found
+        case "object" | "json" | "rows":
+            return name, texts.value(parse_json(found))
+        case "array" | "list":
+            parts = _parts(found)
+            plain = "items" in schema or kind == "list"
+            return name, texts.value(parts if plain or isinstance(parts, str) else [number_in(part) for part in parts])
+        case "emails" | "recipients" | "ids":
+            shape = _SHAPES[kind]
+            parts = _parts(found)
+            return name, [shape(texts.value(part)) for part in (parts if isinstance(parts, list) else [parts])]
+        case "where" if isinstance(found, str) and not found.startswith("("):
+            return name, texts.text(f"({','.join(part.replace('=', '.', 1) for part in found.split('&'))})")
+        case "order" if isinstance(found, str):
+            return name, texts.text(".".join(found.lower().rsplit(maxsplit=1)) if " " in found.strip() else found)
+        case "label" if isinstance(found, str) and "<" not in found and "{{" not in found:
+            return name, texts.text(found.partition("://")[2] or found).partition(".")[0]
         case _:
-            return texts.value(found)
+            return name, texts.value(str(found) if is_number(found) and kind == "string" else found)
+
+
+_SHAPES: Final[dict[str, Callable[[Any], Any]]] = {
+    "emails": lambda one: {"email": one},
+    "recipients": lambda one: {"emailAddress": {"address": one}},
+    "ids": lambda one: {"id": one},
+}
+
+
+def _parts(found: Any) -> Any:
+    """Return the items of a list, of its JSON, or of a text with commas; a reference stays one."""
+    parsed = parse_json(found)
+    if isinstance(parsed, list):
+        return parsed
+    if not isinstance(found, str):
+        return [found]
+    parts = [part.strip() for part in _COMMA.split(found) if part.strip()]
+    return found if "<" in found and len(parts) == 1 else parts
 
 
 def _range(settings: Mapping[str, Any], texts: Texts) -> str:
@@ -133,13 +218,13 @@ def _range(settings: Mapping[str, Any], texts: Texts) -> str:
     return "!".join(parts) if sheet else ""
 
 
-def _account(block: Settings, service: str, properties: Mapping[str, Any]) -> dict[str, Any]:
+def _account(block: Settings, kind: str, service: str, properties: Mapping[str, Any]) -> dict[str, Any]:
     """Return the params for the account. A token that was an environment name stays one. A connection replaces
     accounts, and tokens in the document; a secret does if the service can have no connection."""
-    names = SERVICES[service].get("secrets", ["botToken"])
+    names = SERVICES[kind].get("secrets", ())
     title = title_of(service)
     given = [block.secret(name, f"Its {title} credential") for name in names]
-    if all(given):
+    if given and all(given):
         return {"credential": ":".join(filter(None, given))}
     block.losses.clear()
     if "connection" in properties:
@@ -152,13 +237,14 @@ def _account(block: Settings, service: str, properties: Mapping[str, Any]) -> di
     return {"credential": f"${{{name}}}"}
 
 
-def _unread(operation: Operation, service: str, settings: Mapping[str, Any]) -> list[str]:
+def _unread(operation: Operation, kind: str, settings: Mapping[str, Any]) -> list[str]:
     """Return the settings with a value that are not used here. Sim keeps those of other operations, too."""
-    read = {name for field in operation.fields.values() for name in field.names} | _FORM
-    if service == "google_sheets":
+    read = {name for field in operation.fields for name in field.names} | _FORM
+    read |= {operation.condition, *SERVICES[kind].get("secrets", ()), *SERVICES[kind].get("account", ())}
+    if kind == "google_sheets":
         read |= {"sheetName", "manualSheetName", "cellRange"}
     left = (name for name, value in settings.items() if name not in read and value not in NOTHING)
-    return sorted(name for name in left if _SAME.get(name) != settings[name])[:_SHOWN_MAX]
+    return [name for name in left if _SAME.get(name) != settings[name]]
 
 
 def service_of(kind: str) -> str:
@@ -175,8 +261,8 @@ def title_of(kind: str) -> str:
 def advice(kind: str) -> str:
     """Return the next step for a block of this type."""
     service = service_of(kind)
-    if service in SERVICES:
-        return f"Replace it with the block connector.{service}."
+    if row := SERVICES.get(service):
+        return f"Replace it with the block {row.get('type') or 'connector.' + row.get('service', service)}."
     return str(_SIM["advice"].get(service, _ANY))
 
 

@@ -221,6 +221,17 @@ def number_in(value: Any) -> Any:
     return number if is_number(number) else value
 
 
+def fits(value: Any, schema: Mapping[str, Any]) -> bool:
+    """Return whether a value can be that of a param; a reference can be any."""
+    if isinstance(value, str) and value.startswith("<"):
+        return True
+    if "enum" in schema and value not in schema["enum"]:
+        return False
+    if schema.get("type") == "string" and isinstance(value, list | dict):
+        return False
+    return schema.get("type") != "array" or isinstance(value, list)
+
+
 def is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 

@@ -52,8 +52,8 @@ def export(name: str, *blocks: Json) -> Json:
 
 NIGHTLY = block("schedule", "nightly", {"scheduleType": "daily", "dailyTime": "03:00"}, trigger=True)
 HOOK = block("generic_webhook", "hook", {"requireAuth": True}, trigger=True)
-AIRTABLE = block("airtable", "Rows", {"operation": "list", "tableId": "t1"})
-QUIET = export("quiet", NIGHTLY, AIRTABLE)
+APOLLO = block("apollo", "Rows", {"operation": "people_search", "q": "x"})
+QUIET = export("quiet", NIGHTLY, APOLLO)
 
 
 @pytest.fixture(scope="module")
@@ -78,7 +78,7 @@ def test_an_export_is_converted_with_what_is_to_be_done(tmp_path: Path) -> None:
     source, out = file_of(tmp_path, QUIET), tmp_path / "flow.json"
     done = weft("import", source, "-o", str(out), environ=OFFLINE)
     assert done.returncode == 0 and done.stdout == ""
-    assert 'Airtable "Rows": It is not imported.' in done.stderr and "0 errors" in done.stderr
+    assert 'Apollo "Rows": It is not imported.' in done.stderr and "0 errors" in done.stderr
     document = json.loads(out.read_text())
     assert (document["format"], document["blocks"]["b0"]["type"]) == ("weft/1", "schedule")
     assert json.loads(weft("import", source, environ=OFFLINE).stdout) == document
@@ -102,7 +102,7 @@ def test_what_is_not_imported_is_a_finding_and_strict_refuses_it(tmp_path: Path)
 
 
 def test_a_stored_import_is_printed_in_our_format(server: SyncServerProcess, tmp_path: Path) -> None:
-    source = export("printed", block("start_trigger", "Start", {}), AIRTABLE)
+    source = export("printed", block("start_trigger", "Start", {}), APOLLO)
     assert command(server, "deploy", file_of(tmp_path, source)).returncode == 0
     shown = json.loads(command(server, "get", "printed").stdout)
     assert (shown["format"], set(shown["blocks"])) == ("weft/1", {"b0", "b1"})
@@ -126,7 +126,7 @@ def test_triggers_are_off_while_blocks_are_not_imported(
     server: SyncServerProcess, tmp_path: Path, trigger: Json
 ) -> None:
     name = f"off-{trigger['name']}"
-    source = file_of(tmp_path, export(name, trigger, AIRTABLE))
+    source = file_of(tmp_path, export(name, trigger, APOLLO))
     stored = command(server, "deploy", source)
     assert stored.returncode == 0, stored.stderr
     assert "These triggers are off, because a block or a tool was not imported: b0. [triggers_off]" in stored.stderr
@@ -152,7 +152,7 @@ def test_triggers_are_off_while_blocks_are_not_imported(
 
 def test_an_imported_draft_is_published_with_its_triggers_off(server: SyncServerProcess) -> None:
     with httpx.Client(base_url=server.url) as client:
-        draft = client.post("/api/drafts", json={"document": export("drawn", NIGHTLY, AIRTABLE)}).json()
+        draft = client.post("/api/drafts", json={"document": export("drawn", NIGHTLY, APOLLO)}).json()
         saved = client.post(f"/api/drafts/{draft['id']}/versions", json={})
         assert saved.status_code == 201, saved.text
         assert "triggers_off" in [found["code"] for found in saved.json()["diagnostics"]]

@@ -27,7 +27,9 @@ def _required(*operations: str) -> dict[str, Any]:
 
 
 class _Params(TypedParams):
-    collection: str = param("Collection", "Name of a collection under Knowledge.", required=True, pattern=FILLED)
+    collection: str = param(
+        "Collection", "Name of a collection under Knowledge.", required=True, pattern=FILLED, ui={"choices": []}
+    )
     operation: str = param(
         "Operation",
         "To add, delete or embed, the block needs a document.",

@@ -1,5 +1,5 @@
 """Choices of a field of a connector, such as the channels of Slack: listed by an operation of its document, with the
-account and the rules of a run. Nothing of a credential is in a result."""
+account and the rules of a run. Nothing of a credential is in a result. Also the collections of `knowledge`."""
 
 from __future__ import annotations
 
@@ -48,6 +48,10 @@ class ChoiceLists:
 
     async def get(self, type: str, field: str, params: Mapping[str, Any], text: str, cursor: str | None) -> ChoiceList:
         """Raises BadRequest: choices_none, choices_wait, choices_invalid, or one of OF_CALLER; BlockError."""
+        if (type, field) == ("knowledge", "collection"):
+            rows = await self._parts.store.list_collections()
+            listed = [Choice(row.name, row.name, row.description) for row in rows]
+            return ChoiceList([one for one in listed if matches(one, text)], None)
         await self._parts.connectors.refresh()
         block = self._parts.registry.handler(type) if type in self._parts.registry.types() else None
         if not isinstance(block, ConnectorBlock | EventBlock):

@@ -29,6 +29,11 @@ def of_template(name: str, **unready: str) -> list[tuple[str, str, tuple[str, ..
     return [(one.kind, one.title, one.pointers) for one in left(document, unready)]
 
 
+def test_the_collection_of_a_tool_is_chosen() -> None:
+    place = "/blocks/b/params/tools/0/params/collection"
+    assert of_template("knowledge-base-qa") == [("choose", 'Choose Collection in "Knowledge_Base_search"', (place,))]
+
+
 def test_an_imported_workflow_needs_its_account_its_channel_and_a_key() -> None:
     found = of_template("pr-review", anthropic="Store its key.", openai="Store its key.")
     kinds = [kind for kind, _, _ in found]

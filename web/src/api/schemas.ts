@@ -2054,7 +2054,8 @@ export interface StepWait {
 
 /** One thing to do. `id` stays the same until it is done; `pointers` are the params that it fills in.
  *
- * connect   an account of a service, for all blocks of its type. `name`: the connection that the blocks name already
+ * connect   an account of a service, for all blocks of its type. `name`: the connection that the blocks name already,
+ *           which is not there or not signed in
  * secret    store the secret `name`
  * model     give the blocks a model that the server can ask; `name` is its endpoint
  * python    build Python on the machine of the server

@@ -33,11 +33,12 @@ SERVICES = {
 @pytest.mark.parametrize("template", TEMPLATES, ids=lambda template: template["state"]["metadata"]["name"])
 def test_each_template_compiles_and_names_what_is_missing(template: Json) -> None:
     made = compiled(template, Registry.load())
-    assert made.plan is not None, made.diagnostics
-    assert {found.code for found in made.diagnostics} <= {"import_lossy"}
+    open_fields = [found.message for found in made.diagnostics if found.code == "required"]
+    assert open_fields == ([] if made.plan is not None else ['"Agent": Collection is required.']), made.diagnostics
+    assert {found.code for found in made.diagnostics} <= {"import_lossy", "required"}
     assert all(found.block and found.hint for found in made.diagnostics)
     missing = [found.message.partition(' "')[0] for found in made.diagnostics if "in its place" in found.message]
-    assert missing == SERVICES[made.plan.name]
+    assert missing == SERVICES[template["state"]["metadata"]["name"]]
 
 
 def test_there_are_eleven() -> None:
@@ -75,9 +76,9 @@ def test_types_of_the_catalog_stay() -> None:
 
 
 def test_readers_of_the_structure_need_no_catalog() -> None:
-    source = document(block("start", "start_trigger"), block("t", "airtable", table="x"))
+    source = document(block("start", "start_trigger"), block("t", "apollo", table="x"))
     assert as_ours(source, lambda: {"sim": sim}).document["blocks"]["t"] == {
-        "type": "airtable",
+        "type": "apollo",
         "name": "t",
         "params": {"table": "x"},
     }
@@ -85,7 +86,7 @@ def test_readers_of_the_structure_need_no_catalog() -> None:
 
 
 def test_all_its_ways_become_one() -> None:
-    source = document(block("start", "start_trigger"), block("t", "airtable"), block("a", "task"))
+    source = document(block("start", "start_trigger"), block("t", "apollo"), block("a", "task"))
     source["connections"][1]["sourceHandle"] = "found"
     source["connections"].append({"source": "t", "target": "a", "sourceHandle": "error"})
     edges = convert(source, catalog=CATALOG).document["edges"]

@@ -16,6 +16,8 @@ from tests.unit.compiler.imports.sim_documents import block, compiled
 Json = dict[str, Any]
 REGISTRY = Registry.load(connectors())
 NAMED = {"credential": "9XZ3", "manualCredential": ""}
+PROJECT = {"project": "p"}
+NOTE = {"name": "N", "content": "C"}
 # Type, settings, and our params without the account.
 CASES: tuple[tuple[str, Json, Json], ...] = (
     (
@@ -90,6 +92,59 @@ CASES: tuple[tuple[str, Json, Json], ...] = (
         {"operation": "put_object", "region": "eu-west-1", "bucketName": "b", "objectKey": "k", "content": "C"},
         {"operation": "put_object", "region": "eu-west-1", "bucket": "b", "key": "k", "content": "C"},
     ),
+    (
+        "outlook",
+        {"to": "a@example.org, <start.Text>", "subject": "S", "body": "B", "contentType": "html"},
+        {
+            "operation": "send_mail",
+            "to": [{"emailAddress": {"address": "a@example.org"}}, {"emailAddress": {"address": "<start.Text>"}}],
+            "subject": "S",
+            "text": "B",
+            "body_type": "HTML",
+        },
+    ),
+    (
+        "google_calendar_v2",
+        {"operation": "create", "summary": "S", "startDateTime": "T1", "endDateTime": "T2", "timeZone": "Europe/Rome"},
+        {
+            "operation": "create_event",
+            "summary": "S",
+            "start": {"dateTime": "T1", "timeZone": "Europe/Rome"},
+            "end": {"dateTime": "T2", "timeZone": "Europe/Rome"},
+        },
+    ),
+    (
+        "jira",
+        {"operation": "add_comment", "domain": "acme.atlassian.net", "manualIssueKey": "A-1", "commentBody": "C"},
+        {"operation": "comment", "site": "acme", "issue": "A-1", "text": "C"},
+    ),
+    (
+        "supabase",
+        {"projectId": "p", "table": "t", "filter": "id=gt.5&open=is.true", "orderBy": "made_at DESC"},
+        {
+            "operation": "list_rows",
+            "project": "p",
+            "table": "t",
+            "where": "(id.gt.5,open.is.true)",
+            "order": "made_at.desc",
+        },
+    ),
+    (
+        "hubspot",
+        {"operation": "get_contacts", "contactId": "7"},
+        {"operation": "read", "object": "contacts", "record": "7"},
+    ),
+    ("hubspot", {"operation": "get_contacts"}, {"operation": "list", "object": "contacts"}),
+    (
+        "resend",
+        {"fromAddress": "a@x.org", "to": "b@x.org,c@x.org", "subject": "S", "body": "B", "contentType": "html"},
+        {"operation": "send", "from": "a@x.org", "to": ["b@x.org", "c@x.org"], "subject": "S", "html": "B"},
+    ),
+    (
+        "clickup",
+        {"manualListId": "9", "name": "N", "assignees": "7, 8", "tags": "a,b", "priority": "2"},
+        {"operation": "create_task", "list": "9", "name": "N", "assignees": [7, 8], "tags": ["a", "b"], "priority": 2},
+    ),
 )
 
 
@@ -100,7 +155,7 @@ def test_a_block_of_a_service_becomes_one_of_a_connector(type: str, settings: Js
     made = imported.document["blocks"]["b"]
     plain = type.removesuffix("_v2")
     assert made["type"] == f"connector.{plain}" and "description" not in made
-    account = made["params"].keys() - params.keys()
+    account = made["params"].keys() - {*params, "guild"}
     assert {name: made["params"][name] for name in params} == params
     assert account == ({"credential"} if plain in ("s3", "telegram") else {"connection"})
     [found] = imported.diagnostics
@@ -151,13 +206,50 @@ def test_other_settings_are_named() -> None:
         ("google_sheets_v2", {"operation": "append", "spreadsheetId": "s", "sheetName": "A", "values": '[{"a": 1}]'}),
         ("s3", {"operation": "get_object", "s3Uri": "https://b.s3.us-east-1.amazonaws.com/k"}),
         ("github_v2", {"owner": "o", "repo": "r"}),
-        ("airtable", {"operation": "list"}),
+        ("airtable", {"operation": "getSchema"}),
+        ("knowledge", {"operation": "list_chunks", "documentId": "d"}),
+        ("file", {"inputMethod": "url", "filePath": "https://example.com/a.pdf"}),
     ],
 )
 def test_others_stay_foreign(type: str, settings: Json) -> None:
     block, said = of(type, **settings)
     assert block["type"] == "function" and "was not imported" in block["params"]["code"]
     assert "in its place" in said[0]
+
+
+def test_members_and_values_that_cannot_be_are_no_params() -> None:
+    lead = {"operation": "create_lead", "lastName": "Ada", "company": "", "status": "New"}
+    block, said = of("salesforce", **lead)
+    assert block["params"]["values"] == {"LastName": "Ada", "Status": "New"} and len(said) == 1
+    block, said = of("sentry", operation="sentry_issues_list", organizationSlug="o", sort="priority", statsPeriod="24h")
+    assert "sort" not in block["params"] and block["params"]["period"] == "24h"
+    assert said[-1] == 'Sentry "Service": These settings are not imported: sort.'
+
+
+@pytest.mark.parametrize(
+    ("settings", "params"),
+    [
+        (
+            {"query": "<start.Text>", "topK": "3", "searchMode": "vector"},
+            {"operation": "search", "query": "<start.Text>", "limit": 3, "mode": "vector"},
+        ),
+        (
+            {"operation": "create_document", "name": "N", "content": "C"},
+            {"operation": "add", "name": "N", "content": "C"},
+        ),
+        (
+            {"operation": "upload_chunk", "documentId": "<start.Text>", "content": "C"},
+            {"operation": "add", "name": "<start.Text>", "content": "C"},
+        ),
+    ],
+)
+def test_knowledge_becomes_our_block_with_an_open_collection(settings: Json, params: Json) -> None:
+    source = service("knowledge", **settings, knowledgeBaseSelector="5d3f")
+    made = convert(source, catalog=REGISTRY).document
+    assert made["blocks"]["b"]["type"] == "knowledge"
+    assert made["blocks"]["b"]["params"] == params
+    [found] = [found for found in compiled(source, REGISTRY).diagnostics if found.code == "required"]
+    assert found.block == "b" and "Collection is required" in found.message
 
 
 def test_references_reach_the_result() -> None:
@@ -172,13 +264,13 @@ def test_references_reach_the_result() -> None:
 def test_the_table_names_what_connectors_have() -> None:
     for kind, row in SERVICES.items():
         name, operations = row.get("service", kind), row["operations"]
-        spec = REGISTRY.get(f"connector.{name}")
+        spec = REGISTRY.get(row.get("type") or f"connector.{name}")
         assert spec is not None, name
         properties = spec.params["properties"]
         assert row.get("default") is None or row["default"] in operations, name
         for operation in map(_operation_of, operations.values()):
             assert operation.name in properties["operation"]["enum"], (name, operation.name)
-            for field in {*operation.fields, *operation.fixed} - {"region"}:
+            for field in {field.param.partition(".")[0] for field in operation.fields} - {"region", "content"}:
                 assert operation.name in properties[field]["x-when"]["operation"], (name, operation.name, field)
 
 

@@ -55,6 +55,14 @@ async def test_a_collection_is_made_filled_searched_and_deleted(client: httpx.As
     assert (await client.get(DRINKS)).status_code == 404
 
 
+async def test_collections_are_the_choices_of_the_block(client: httpx.AsyncClient) -> None:
+    await created(client)
+    for text, names in (("TEA", ["drinks"]), ("", ["drinks"]), ("bread", [])):
+        asked = {"field": "collection", "params": {}, "search": text}
+        answer = await client.post("/api/blocks/knowledge/choices", json=asked)
+        assert [one["value"] for one in answer.json()["choices"]] == names, answer.text
+
+
 async def test_pages_of_documents(client: httpx.AsyncClient, engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("server.api.knowledge.PAGE", 2)
     await created(client)

@@ -182,6 +182,17 @@ function OneChoice({
         )}
       </div>
       {title && text && title !== text ? <p className="model__price mono">{text}</p> : null}
+      {type === 'knowledge' ? (
+        <p className="model__price">
+          <a
+            href={text && !text.includes('<') ? `/knowledge/${encodeURIComponent(text)}` : '/knowledge'}
+            target="_blank"
+            rel="noreferrer"
+          >
+            {text ? 'Its documents' : 'Make a collection'}
+          </a>
+        </p>
+      ) : null}
       {open ? (
         <OptionList
           id={id}
