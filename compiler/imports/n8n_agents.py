@@ -269,7 +269,9 @@ def _tool(step: Step, node: Node, catalog: Catalog | None, taken: set[str]) -> d
     out: dict[str, Any] = {"name": name} | ({"description": about} if about else {"description": node.name})
     inner = Step(node, step.id, step.graph, step.region, step.texts, step.item, step.lists, step.single)
     arguments = _arguments(params)
+    step.texts.arguments = arguments
     made = _made_tool(inner, node, catalog, arguments)
+    step.texts.arguments = ()
     if made is None:
         hint = "Choose a block or a workflow that does the same, or remove the tool."
         step.lose(f'Its tool "{node.name}" is not imported. The agent fails when the model calls it.', hint)

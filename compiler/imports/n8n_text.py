@@ -8,7 +8,7 @@ becomes a value of a `function` block before it (`hoisted`).
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, Final, NamedTuple, Protocol
@@ -141,12 +141,14 @@ class Scope(Protocol):
 
 
 class Texts:
-    """Translates the texts of one node. `hoisted`: JavaScript by name, which `computed` makes readable."""
+    """Translates the texts of one node. `hoisted`: JavaScript by name, which `computed` makes readable. `arguments`:
+    those of a tool, whose {{name}} stays as it is."""
 
     def __init__(self, scope: Scope, computed: str) -> None:
         self.scope = scope
         self.hoisted: dict[str, str] = {}
         self.losses: dict[Loss, None] = {}
+        self.arguments: Collection[str] = ()
         self._computed = computed
 
     def lose(self, message: str, hint: str) -> None:
@@ -162,8 +164,11 @@ class Texts:
             return value
         pieces = list(split(value[1:]))
         whole = len(pieces) == 1
-        made = [piece if not is_code else self._short(piece, name, whole) for piece, is_code in pieces]
+        made = [self._piece(piece, name, whole) if is_code else piece for piece, is_code in pieces]
         return "".join(made)
+
+    def _piece(self, code: str, name: str, whole: bool) -> str:
+        return f"{{{{{code}}}}}" if code in self.arguments else self._short(code, name, whole)
 
     def _short(self, code: str, name: str, whole: bool) -> str:
         js = self.code(code).strip().rstrip(";")

@@ -357,3 +357,16 @@ def test_a_loop_in_a_loop_is_read() -> None:
     nodes = [START, *(node(name, "noOp") for name in "ABCDE")]
     made = imported(nodes, "Start > A; A > B; B > C; C > A; C > B; C > D; D > E; E > D")
     assert made.document["format"] == "weft/1"
+
+
+def test_a_body_of_a_tool_keeps_what_the_model_fills_in() -> None:
+    body = '={"name": "{{ $fromAI(\'name\') }}", "by": "{{ $json.who }}", "at": "{{ $now.year }}"}'
+    nodes = [
+        START, node("Agent", "agent", 1.7, text="x", promptType="define"),
+        node("Add", "httpRequestTool", 4.2, url="={{ `https://x.test/${$fromAI('id','','string')}` }}", method="POST",
+             sendBody=True, specifyBody="json", jsonBody=body),
+    ]  # fmt: skip
+    made = imported(nodes, "Start > Agent; Add ai_tool Agent").document["blocks"]
+    params = made["agent"]["params"]["tools"][0]["params"]
+    assert params["url"] == "https://x.test/{{id}}"
+    assert params["body"] == {"name": "{{name}}", "by": "<start.who>", "at": "<agent_values.result.at>"}
