@@ -78,44 +78,46 @@ function SchedulePanel({
       ) : null}
       <Stored what="schedule" known={stored.value !== null} loading={stored.loading} anchor="schedules">
         {stored.value ? (
-          <p>
-            {stored.value.enabled ? (
-              <>
-                {polls ? 'Polls' : 'Enabled'}
-                {stored.value.next_run_at_ms === null ? (
-                  ''
-                ) : (
-                  <>
-                    , next <Ago at={stored.value.next_run_at_ms} to />
-                  </>
-                )}
-                .
-              </>
-            ) : (
-              'Disabled.'
-            )}
-            {polls || (stored.value.cron === cron && stored.value.tz === tz) ? (
-              ''
-            ) : (
-              <>
-                {' '}
-                The published version uses <code>{stored.value.cron}</code> ({stored.value.tz}).
-              </>
-            )}
-            {stored.value.last_run_id ? (
-              <>
-                {' '}
-                The <Link to={`/runs/${stored.value.last_run_id}`}>last run</Link> was{' '}
-                {stored.value.last_run_at_ms === null ? 'started' : <Ago at={stored.value.last_run_at_ms} />}.
-              </>
+          <>
+            <p>
+              {stored.value.enabled ? (
+                <>
+                  {polls ? 'Polls' : 'Enabled'}
+                  {stored.value.next_run_at_ms === null ? (
+                    ''
+                  ) : (
+                    <>
+                      , next <Ago at={stored.value.next_run_at_ms} to />
+                    </>
+                  )}
+                  .
+                </>
+              ) : (
+                'Disabled.'
+              )}
+              {polls || (stored.value.cron === cron && stored.value.tz === tz) ? (
+                ''
+              ) : (
+                <>
+                  {' '}
+                  The published version uses <code>{stored.value.cron}</code> ({stored.value.tz}).
+                </>
+              )}
+              {stored.value.last_run_id ? (
+                <>
+                  {' '}
+                  The <Link to={`/runs/${stored.value.last_run_id}`}>last run</Link> was{' '}
+                  {stored.value.last_run_at_ms === null ? 'started' : <Ago at={stored.value.last_run_at_ms} />}.
+                </>
+              ) : null}
+              {stored.value.error ? <span className="ref__wrong"> {sentence(stored.value.error)}</span> : null}
+            </p>
+            {stored.value.push && stored.value.enabled ? (
+              <p>
+                <PushState push={stored.value.push} />
+              </p>
             ) : null}
-            {stored.value.error ? <span className="ref__wrong"> {sentence(stored.value.error)}</span> : null}
-          </p>
-        ) : null}
-        {stored.value?.push && stored.value.enabled ? (
-          <p>
-            <PushState push={stored.value.push} />
-          </p>
+          </>
         ) : null}
       </Stored>
     </>
