@@ -77,7 +77,8 @@ def test_only_what_a_person_connects_is_missing(name: str, registry: Registry) -
     compiled = compile_document(document, registry)
     assert {one.code for one in compiled.diagnostics} <= {"required"}
     open_fields = {one.pointer.split("/")[2] for one in compiled.diagnostics}
-    assert open_fields == {id for id, block in document["blocks"].items() if block["type"].startswith("connector.")}
+    is_open = {id: block["type"].startswith(("connector.", "knowledge")) for id, block in document["blocks"].items()}
+    assert open_fields == {id for id in is_open if is_open[id]}
     assert not re.search(r"\$\{[A-Z]", json.dumps(document))
     assert compile_document(filled(name, "http://127.0.0.1:1"), registry).diagnostics == []
 
@@ -238,14 +239,21 @@ async def test_it_runs(name: str) -> None:
     async with http(services.play) as server, dev_model() as model:
         document = filled(name, server.url)
         async with testing.engine(models={"dev": model.url}, allow_private=[server.place, model.place]) as engine:
+            for collection, documents in its.get("knowledge", {}).items():
+                await engine.knowledge.create(collection, "dev:words")
+                for each, text in documents.items():
+                    await testing.finish(engine, (await engine.knowledge.add(collection, each, text.encode())).run)
             submitted = await engine.submit(document, input=its["input"])
             view = await testing.finish(engine, submitted.run, its["answers"])
             assert view.status == "succeeded", [(node.key, node.error) for node in view.nodes if node.error]
+            if "knowledge" in its:  # the model saw the passage
+                asked = str(await model.calls())
+                assert all(text in asked for text in its["knowledge"]["handbook"].values())
         assert sorted(services.asked) == sorted(its["asked"])
 
 
 @pytest.mark.proof
-@pytest.mark.parametrize("name", sorted(PLAYED))
+@pytest.mark.parametrize("name", sorted(name for name in PLAYED if PLAYED[name]["asked"]))
 async def test_each_effect_happens_once_when_the_process_is_killed_at_it(name: str, tmp_path: Path) -> None:
     """The process is killed at each request that changes something: when it was sent and has no effect yet, and when it
     has one that is not committed. The service is asked by the `check` of its connector. Where it cannot be, a person
