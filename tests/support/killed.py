@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from importlib import import_module
 from typing import Any
 
 import weft
@@ -29,6 +30,8 @@ class Killed:
     def __init__(self, database: str, run: str, nth: int, fault: Fault | None) -> None:
         self.database, self.run, self.nth, self.fault = database, run, nth, fault
         self.armed = False
+        if database.startswith("postgres"):
+            import_module("executor.kernel.store.postgres.store")  # once here, and not in each child
 
     def _point(self, name: str) -> None:
         if self.armed and self.fault is not None:

@@ -9,11 +9,9 @@ from typing import Any
 
 from msgspec import Struct
 
-from executor.blocks.connectors.stored import connectors
 from executor.blocks.llm.base import Model
 from executor.blocks.llm.endpoints import endpoints_of
 from executor.blocks.types.functions import blocks_of
-from executor.blocks.types.registry import Registry
 from executor.kernel.store.postgres.store import PostgresStore
 from executor.kernel.store.topics.store import Store
 from executor.open.testing.crashes import COMMITS_MAX, killer
@@ -44,7 +42,6 @@ async def crash_after_each_commit(
 ) -> tuple[int, Result]:
     """Return the number of commits, and the end of the run without a crash. Raises AssertionError: it ends in another
     way after a crash, or an effect happened again without a question to a person."""
-    Registry.load(connectors())
     workflow = Workflow(flow, input, blocks_of([flow], None), dict(answers), {}, (), endpoints_of(models), (), outside)
 
     async def case(commit: int) -> Played:

@@ -37,23 +37,23 @@ _EVENTS: Final = b'\n  "events": {'  # in a document of weft that has some
 def connectors(folder: Path | None = None) -> list[ConnectorBlock | EventBlock | SourceBlock]:
     """Load those of weft, of installed packages and of the folder, each with the trigger of its events, and triggers of
     other sources. An unusable one is logged and left out: the others have to run."""
-    return [*sources(), *(block for one in _connectors(folder) for block in _with_events(one))]
+    return [*sources(), *_shipped(), *(block for one in _others(folder) for block in _with_events(one))]
 
 
 def _with_events(block: ConnectorBlock) -> list[ConnectorBlock | EventBlock]:
     return [block, EventBlock(block)] if block.has_events else [block]
 
 
-def _connectors(folder: Path | None) -> list[ConnectorBlock]:
-    found = [*_shipped()]
-    owners = {block.type: "weft" for block in found}
+def _others(folder: Path | None) -> Iterator[ConnectorBlock]:
+    owners = {block.type: "weft" for block in _shipped()}
     for owner, block in _installed():
         first = owners.setdefault(block.type, owner)
         if first == owner:
-            found.append(block)
+            yield block
         else:
             _log.error("connector %s of %s is left out: %s has one of this service", block.type, owner, first)
-    return [*found, *(_of(folder) if folder is not None else ())]
+    if folder is not None:
+        yield from _of(folder)
 
 
 def connector(path: Path | str) -> ConnectorBlock:
@@ -62,10 +62,11 @@ def connector(path: Path | str) -> ConnectorBlock:
 
 
 @cache
-def _shipped() -> tuple[ConnectorBlock, ...]:
+def _shipped() -> tuple[ConnectorBlock | EventBlock, ...]:
     every = sorted(files(__package__).joinpath("services").iterdir(), key=lambda one: one.name)
     found = [(file.name.removesuffix(".json"), file.read_bytes()) for file in every if file.name.endswith(".json")]
-    return tuple(ConnectorBlock(Unread(name, _EVENTS in data, partial(_read_shipped, data))) for name, data in found)
+    unread = (Unread(name, _EVENTS in data, partial(_read_shipped, data)) for name, data in found)
+    return tuple(block for one in unread for block in _with_events(ConnectorBlock(one)))
 
 
 def _read_shipped(data: bytes) -> Connector:

@@ -22,11 +22,9 @@ from typing import Any, Final, Literal
 import orjson
 from msgspec import Struct
 
-from executor.blocks.connectors.stored import connectors
 from executor.blocks.llm.base import Model
 from executor.blocks.llm.endpoints import endpoints_of
 from executor.blocks.types.functions import blocks_of
-from executor.blocks.types.registry import Registry
 from executor.kernel.handler.base import Block
 from executor.open.testing.outside import Effect, Outside
 from executor.open.testing.play import Answers
@@ -133,7 +131,6 @@ class _Crashes:
         self._asked: set[str] = set()
 
     async def report(self) -> CrashReport:
-        Registry.load(connectors())  # their imports are done once, and not in each process
         await in_child(Process(self._workflow, self._folder).make, self._folder)
         self._workflow.outside.clear()
         first = await self._played(self._new_folder("first"))

@@ -14,6 +14,7 @@ import time
 import traceback
 import warnings
 from collections.abc import Callable, Coroutine
+from functools import cache
 from pathlib import Path
 from typing import Any, Final, Self
 
@@ -192,6 +193,7 @@ async def in_child(work: Callable[[], Coroutine[Any, Any, None]], folder: Path) 
     fork."""
     if not hasattr(os, "fork"):
         raise RuntimeError("crash tests need a system with fork, such as Linux or macOS")
+    _ready()
     child = _start(work, folder)
     until_s = time.monotonic() + CHILD_S_MAX
     try:
@@ -208,6 +210,12 @@ async def in_child(work: Callable[[], Coroutine[Any, Any, None]], folder: Path) 
         if child:
             os.kill(child, signal.SIGKILL)
             os.waitpid(child, 0)  # noqa: ASYNC222  # it was killed
+
+
+@cache
+def _ready() -> None:
+    """Import all blocks, and read weft's connectors, once here: in each child it would be a fifth of its work."""
+    Registry.load(connectors()).catalogue()
 
 
 def _start(work: Callable[[], Coroutine[Any, Any, None]], folder: Path) -> int:
