@@ -83,7 +83,7 @@ check: $(INSTALLED_DEV)
 
 # On the oldest PostgreSQL that weft supports: the contract, cases, crashes and faults; races and meetings as in `make test`.
 OLDEST_POSTGRES := -m "not install" tests/conformance tests/e2e tests/faults/test_points.py \
-	-k "(postgres or two_sessions or every_commit) and not thousand and not all_others"
+	-k "(postgres or two_sessions or every_commit) and not many_times and not all_others"
 
 browser: $(INSTALLED_DEV)
 	$(BIN)/python -m tests.browser.get_chromium

@@ -84,9 +84,9 @@ async def test_two_stores_at_once(first: str, furnished: Path, tmp_path: Path) -
 @pytest.mark.soak
 @pytest.mark.parametrize("first", CHANGES)
 async def test_two_stores_at_once_with_all_others(first: str, furnished: Path, tmp_path: Path) -> None:
-    """Each two once in `make soak`, else a quarter of them: which of two is first is up to the threads."""
+    """Each two once in `make soak`, else a twelfth of them: which of two is first is up to the threads."""
     names = list(CHANGES)
-    await _meet(first, names[names.index(first) :: size(4, 1)], furnished, tmp_path)
+    await _meet(first, names[names.index(first) :: size(12, 1)], furnished, tmp_path)
 
 
 async def _meet(first: str, others: list[str], furnished: Path, tmp_path: Path) -> None:
@@ -113,10 +113,11 @@ async def test_two_processes_race(name: str, database: str, tmp_path: Path) -> N
 
 
 @pytest.mark.proof
+@pytest.mark.soak
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("name", RACES)
-async def test_two_processes_race_a_thousand_times(name: str, database: str, tmp_path: Path) -> None:
-    assert await race(database, tmp_path / "line", name, 1000) == []
+async def test_two_processes_race_many_times(name: str, database: str, tmp_path: Path) -> None:
+    assert await race(database, tmp_path / "line", name, size(300, 1000)) == []
 
 
 # --- one after the other, and one within the other
