@@ -17,7 +17,7 @@ _NODES: Final = re.compile(
 _ONE: Final = re.compile(r"return\s*\[?\s*\{(?:(?!\breturn\b)[\s\S])*\}\s*\]?\s*;?\s*\Z")
 _SEVERAL: Final = re.compile(r"return\s+(?:items|\$input|\w+\s*;|\w+\.map|\[\s*\.\.\.|\[\s*\])")
 _ENV: Final = re.compile(r"\$env(?:\.(\w+)|\[[\"'](\w+)[\"']\])")
-_ABSENT: Final = ("$getWorkflowStaticData", "$binary", "$jmespath", "require(", "this.helpers", "$http", "Buffer.")
+_ABSENT: Final = ("$getWorkflowStaticData", "$binary", "$jmespath", "require(", "this.helpers", "$http")
 
 
 def _fields(step: Step, *path: str) -> list[str]:

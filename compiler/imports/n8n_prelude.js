@@ -114,11 +114,22 @@ const $items = (name) => wrapped($lists[name] ?? []), $ = (name) => view($items(
 const $node = new Proxy({}, { get: (_, name) => $items(name)[0] ?? { json: {} } });
 //# \bhashed\(
 const hashed = async (kind, text) => [...new Uint8Array(await crypto.subtle.digest(kind, new TextEncoder().encode(String(text))))].map((one) => one.toString(16).padStart(2, '0')).join('');
+//# \bmailOf\(|\bBuffer\b
+const bytesOf = (text) => { const plain = text.replace(/-/g, '+').replace(/_/g, '/').replace(/[^A-Za-z0-9+/]/g, ''); return Uint8Array.from(atob(plain.padEnd(Math.ceil(plain.length / 4) * 4, '=')), (c) => c.charCodeAt(0)); };
+//# \bBuffer\b
+const Buffer = {
+  from(value, coding = 'utf8') {
+    const bytes = typeof value !== 'string' ? Uint8Array.from(value) : coding.startsWith('base64') ? bytesOf(value) : coding === 'hex' ? Uint8Array.from(value.match(/../g) ?? [], (one) => parseInt(one, 16)) : new TextEncoder().encode(value);
+    const hex = () => [...bytes].map((one) => one.toString(16).padStart(2, '0')).join(''), chars = () => bytes.reduce((text, one) => text + String.fromCharCode(one), '');
+    return Object.assign(bytes, { toString: (to = 'utf8') => (to.startsWith('base64') ? btoa(chars()) : to === 'hex' ? hex() : new TextDecoder().decode(bytes)) });
+  },
+  isBuffer: (one) => one instanceof Uint8Array, byteLength: (text) => new TextEncoder().encode(text).length,
+};
 //# \bmailOf\(
 const mailOf = (mail) => {
   const named = Object.fromEntries((mail.payload?.headers ?? []).map((one) => [one.name.toLowerCase(), one.value]));
   const parts = (one) => [one, ...(one?.parts ?? []).flatMap(parts)];
-  const body = (type) => parts(mail.payload).filter((one) => one?.mimeType === type && one.body?.data).map((one) => new TextDecoder().decode(Uint8Array.from(atob(one.body.data.replace(/-/g, '+').replace(/_/g, '/')), (c) => c.charCodeAt(0)))).join('\n');
+  const body = (type) => parts(mail.payload).filter((one) => one?.mimeType === type && one.body?.data).map((one) => new TextDecoder().decode(bytesOf(one.body.data))).join('\n');
   const people = (text) => (text ? { text, value: text.split(/,(?=[^"]*(?:"[^"]*"[^"]*)*$)/).map((one) => { const found = one.match(/^\s*"?(.*?)"?\s*<([^>]+)>\s*$/); return found ? { name: found[1], address: found[2] } : { name: '', address: one.trim() }; }) } : undefined);
   const time = Number(mail.internalDate), html = body('text/html');
   return {

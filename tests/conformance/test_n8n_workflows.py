@@ -329,3 +329,17 @@ async def test_a_mail_has_its_fields(tmp_path: Path) -> None:
     assert made["subject"] == made["Subject"] == "Tea"
     assert made["from"]["value"] == [{"name": "Ada", "address": "ada@example.org"}]
     assert (made["text"], made["html"], made["date"]) == ("Grün?", "<b>", "2026-05-01T08:00:00.000Z")
+
+
+async def test_code_encodes_and_decodes(tmp_path: Path) -> None:
+    code = """
+    const b = Buffer.from('R3LDvG4', 'base64');
+    return { text: b.toString(), hex: b.toString('hex'), size: b.length,
+      back: Buffer.from('Gr\u00fcn').toString('base64') };
+    """
+    async with http(Services().handle) as server:
+        view = await run(tmp_path, workflow([START, node("It", "code", 2, jsCode=code)], "Start > It"), server)
+    assert view.output == {
+        "result": {"text": "Gr\u00fcn", "hex": "4772c3bc6e", "size": 5, "back": "R3LDvG4="},
+        "stdout": "",
+    }
