@@ -104,6 +104,11 @@ class Tails:
         if self._size > self._bytes_max:
             self._shrink()
 
+    def last(self, run: str) -> int:
+        """Return the seq of the last event that is here, or 0."""
+        tail = self._tails.get(run)
+        return 0 if tail is None else tail.last
+
     def behind(self, run: str, after: int) -> list[Record] | None:
         tail = self._tails.get(run)
         return None if tail is None else tail.behind(after)
@@ -225,7 +230,7 @@ class Hub:
         """Send live text of a run that another process executes."""
         self.texts.add(run, key, text, seq)
         for reader in self._deltas.get(run, ()):
-            reader.put(key, text, seq)
+            reader.put(key, text, max(seq, self.tails.last(run)))
 
     def deltas(self, run: str, bell: Bell | None = None, *, so_far: bool = False) -> Deltas:
         """Return the text that handlers emit from now on; with `so_far` also what is here of before. Close it after

@@ -70,7 +70,7 @@ class Reader(Protocol):
 
 class Deltas:
     """The live text of one run, for one reader, from when it was made until `close`. Each piece has the seq of the
-    append that recorded the start of its attempt, and belongs after that event."""
+    last event that was known when it was written, and belongs after that: the start of its attempt, or a later one."""
 
     def __init__(self, leave: Callable[[Deltas], None], bell: Bell | None = None) -> None:
         self._items: deque[tuple[str, str, int]] = deque(maxlen=DELTAS_MAX)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from executor.kernel.read.hub import Hub
 from executor.kernel.read.live_texts import TEXT_MAX, TOTAL_MAX, LiveTexts
+from executor.kernel.store.run_rows import Record
 
 
 async def test_a_reader_who_comes_later_has_it_from_its_beginning() -> None:
@@ -16,6 +17,16 @@ async def test_a_reader_who_comes_later_has_it_from_its_beginning() -> None:
     assert later.read(3) == {"a": "Rooibos"}
     assert live.read() == {"a": "ibos"}
     assert later.read() == {}
+
+
+async def test_a_slow_reader_has_it_after_what_was_committed_before_it() -> None:
+    hub = Hub()
+    hub.tails.begin("r")
+    deltas = hub.deltas("r")
+    hub.delta("r", "a", "I look.", 3)
+    hub.committed("r", [Record(4, 5, "step.done", "a", "", 1)])
+    hub.delta("r", "a", " Done.", 3)
+    assert [deltas.read(3), deltas.read(4)] == [{"a": "I look."}, {"a": " Done."}]
 
 
 def test_another_attempt_begins_anew() -> None:
