@@ -158,6 +158,8 @@ def test_a_draft_gets_a_name_once_it_is_there(editor: Editor) -> None:
     page.get_by_role("banner").get_by_role("button", name="New workflow").click()
     name = page.get_by_role("banner").get_by_label("Name of the workflow")
     expect(name).not_to_be_editable()
+    while not held:  # the page is shown a moment before it asks for the draft
+        page.wait_for_timeout(10)
     held[0].continue_()
     name.fill("hello")
     name.press("Enter")
