@@ -1,4 +1,4 @@
-"""The server of `weft dev`: `weft serve` that ends when its stdin does, with the process that started it."""
+"""The server of `weft dev`: `weft serve` that is killed when its stdin ends: with the process that started it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,9 @@ def main() -> int:
 def _end_with_stdin() -> None:
     while os.read(0, 4096):  # not sys.stdin: a thread that reads it holds a lock that the end of Python waits for
         pass
-    os.kill(os.getpid(), signal.SIGTERM)
+    # The process that started this one was killed: it stops this one before it closes the pipe. To drain now would
+    # execute steps in a server that is believed dead, and each print() in them would raise BrokenPipeError.
+    os.kill(os.getpid(), signal.SIGKILL)
 
 
 if __name__ == "__main__":
