@@ -103,6 +103,7 @@ def replay(url: str, flow: str, file: Path | None, database: Path | str | None, 
     """
     from compiler.tracing.durable import durables_of
     from executor.errors import WeftError
+    from server.dev.journals import HINT, OPEN
 
     if file is not None and database is not None:
         raise Refused("Only one of --all and --from can be given.")
@@ -126,6 +127,8 @@ def replay(url: str, flow: str, file: Path | None, database: Path | str | None, 
     parted = sum(1 for one in checked if one.parts)
     if not as_json and checked:
         click.echo(f"{counted(len(checked), 'run')}, {parted} part from the code.", err=True)
+        if any(one.parts and one.status in OPEN for one in checked):
+            click.echo(HINT, err=True)
     return FAILED if parted else OK
 
 

@@ -13,6 +13,7 @@ from server.client import AsyncClient
 
 OPEN: Final = ("waiting", "running")
 RUNS_MAX: Final = 50  # the newest
+HINT: Final = 'Put the new calls under `if weft.patched("name"):`, or the old ones back: an open run waits until then.'
 
 
 class Fit(Struct, frozen=True):

@@ -19,7 +19,7 @@ import msgspec
 from executor.service.replay.journals import Journal, write
 from server.dev.canvas import Canvas, Refused
 from server.dev.changes import changes
-from server.dev.journals import Fit
+from server.dev.journals import HINT, Fit
 from server.reach import find
 
 CHECK_S = 60.0
@@ -33,11 +33,11 @@ class _Found(msgspec.Struct, frozen=True):
 
 
 async def develop(file: Path, environ: Mapping[str, str], say: Say, show: Say | None) -> int:
-    """Run until SIGINT or SIGTERM. `environ` is that of the server; `show` gets the link to the canvas once. Exit code
-    1: the server cannot start."""
+    """Run until SIGINT, SIGTERM or SIGHUP. `environ` is that of the server; `show` gets the link to the canvas once.
+    Exit code 1: the server cannot start."""
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM):
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         loop.add_signal_handler(number, stop.set)
     work = _Development(file, dict(environ), say, show)
     try:
@@ -144,6 +144,8 @@ class _Development:
         for one in fits:
             if one.parts:
                 self._say(f"run {one.run} of {one.workflow} does not fit this text: {one.parts}")
+        if any(one.parts for one in fits):
+            self._say(f"  {HINT}")
         if count := sum(not one.parts for one in fits):
             self._say(f"{count} open {'run continues' if count == 1 else 'runs continue'} with this text.")
 

@@ -148,6 +148,48 @@ async def test_what_the_file_and_its_steps_print_is_shown(start: Start, tmp_path
     await dev.said("^reading .*flow.py")  # by the check, and by the server
 
 
+RETRIED = """
+import asyncio
+
+import weft
+
+
+@weft.step(effect="read", retries=weft.Retry(50, first=0.2, factor=1))
+async def look() -> str:
+    print("look")
+    await asyncio.sleep(0.1)
+    raise LookupError("not yet")
+
+
+@weft.durable
+async def looks() -> str:
+    return await look()
+"""
+
+
+async def test_a_kill_ends_the_server_at_once_and_costs_no_tries(start: Start, tmp_path: Path) -> None:
+    file = tmp_path / "flow.py"
+    file.write_text(RETRIED)
+    dev = await start()
+    await dev.said("looks version 1 is active")
+    url = (await dev.said(r"(http://127.0.0.1:\d+)/w/")).group(1)
+    async with httpx.AsyncClient(base_url=url, timeout=60) as client:
+        run = (await client.post("/api/workflows/looks/runs", json={"input": {}})).json()["run"]
+        for _ in range(2):
+            await dev.said("look$")
+        await dev.end(signal.SIGKILL)
+        await _gone(client)
+    file.write_text(RETRIED.replace('raise LookupError("not yet")', 'return "found"'))
+    again = await start()
+    await again.said("looks version 2 is active")
+    url = (await again.said(r"(http://127.0.0.1:\d+)/w/")).group(1)
+    async with httpx.AsyncClient(base_url=url, timeout=60) as client:
+        assert (await _ended(client, run))["output"] == "found"
+        events = (await client.get(f"/api/runs/{run}/events", headers={"accept": "application/json"})).text
+    assert "LookupError" in events
+    assert "BrokenPipe" not in events
+
+
 DURABLE = """
 import weft
 
@@ -185,6 +227,7 @@ async def test_open_runs_of_a_durable_function_go_over_a_save_and_those_that_par
             rf'run {run} of greeting does not fit.*: flow\.py:12: call 1 is `flow\.greet\(who="dear ada"\)` now, '
             rf'and was `flow\.greet\(who="ada"\)`'
         )
+        await dev.said("weft.patched")
         file.write_text(DURABLE.replace('return f"{words}', 'return f"{words}?'))
         await dev.said("1 open run continues with this text")
         assert (await client.post(f"/api/runs/{run}/signals/go", json={"payload": "Eve"})).is_success
