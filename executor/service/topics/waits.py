@@ -100,7 +100,8 @@ class Waits(Topic):
         return await self.view(await self.by_token(token_of(link), "resume"))
 
     async def get(self, run: str, wait: str) -> WaitView:
-        """Find a wait by its id, or by the key of the node that waits, or waited last. Raises NotFound."""
+        """Find a wait by its id, or by the key of the node that waits, or waited last. Raises NotFound, and Conflict if
+        several questions of the node are open."""
         return await self.view(await self._row(run, wait))
 
     async def background(self, wait: WaitShown) -> Background:
@@ -232,9 +233,11 @@ class Waits(Topic):
         if row is None:
             await find_run(self._store, run)
             of_node = await self._store.list_waits(None, run, ATTEMPTS_MAX, key=wait)
-            row = max(
-                of_node, key=lambda wait: parse_wait(wait.id)[1], default=None
-            )  # one begins when the one before it has ended
+            asked = [row for row in of_node if row.status == "pending" and row.kind in CANCELLABLE]
+            if len(asked) > 1:  # side by side in a durable function
+                raise _several(run, wait, [row.id for row in asked])
+            # Each of the others began when the one before it had ended, or is a timer beside the question.
+            row = max(asked or of_node, key=lambda wait: parse_wait(wait.id)[1], default=None)
         if row is None:
             raise _no_such_wait(run, wait)
         return row
@@ -307,11 +310,17 @@ def _no_such_wait(run: str, wait: str) -> NotFound:
     )
 
 
+def _several(run: str, node: str, ids: Sequence[str]) -> Conflict:
+    return Conflict(
+        f"{node} of run {run} waits for several answers", hint=f"use the id of one of these waits: {', '.join(ids)}"
+    )
+
+
 def answered_before(view: WaitView) -> AlreadyAnswered:
     if view.status == "answered":
         message = f"this was already answered{f' by {view.answered_by}' if view.answered_by else ''}"
     elif view.status == "pending":
-        message = f"a wait for a {view.kind} cannot be answered by a link"
+        message = f"a wait for a {view.kind} cannot be answered"
     else:
         message = f"this wait is {view.status}: it can no longer be answered"
     return AlreadyAnswered(

@@ -127,3 +127,27 @@ async def test_a_short_sleep_passes_in_the_entry_that_began_it() -> None:
         assert (await opened.wait_finished(run, timeout_s=10)).output == 5
         types = [record.type for record in await opened.parts.store.read_events(run)]
         assert "node.left" not in types and types.count("step.finished") == 5
+
+
+@weft.durable
+async def asks(people: int) -> list[str]:
+    async with weft.timeout(days=3):
+        answers = await weft.gather(*[weft.approve(f"Is it good for {n}?") for n in range(people)])
+    return [answer.action for answer in answers]
+
+
+async def test_a_question_is_answered_by_its_node_unless_several_are_open() -> None:
+    async with engine(workflows=[asks]) as opened:
+        one = (await opened.submit(asks, people=1)).run
+        await waits_of(opened, one, 2)  # the question, and the timer of the timeout
+        await opened.answer(run=one, node="body", action="approve")
+        assert (await opened.wait_finished(one, 30)).output == ["approve"]
+
+        two = (await opened.submit(asks, people=2)).run
+        questions = [wait.id for wait in await waits_of(opened, two, 3) if wait.kind == "approval"]
+        with pytest.raises(weft.Conflict, match="waits for several answers") as refused:
+            await opened.answer(run=two, node="body", action="approve")
+        assert all(id in str(refused.value.hint) for id in questions)
+        for id in questions:
+            await opened.answer(run=two, node=id, action="reject")
+        assert (await opened.wait_finished(two, 30)).output == ["reject", "reject"]
