@@ -18,7 +18,7 @@ from functools import partial
 from msgspec.structs import replace
 
 from compiler.plan import Plan
-from executor.errors import CorruptJournal, Fenced, StoreError
+from executor.errors import CorruptJournal, Fenced, ReadOnly, StoreError
 from executor.kernel.core import facts as f
 from executor.kernel.core.events import ErrorInfo
 from executor.kernel.journal.reader import load_plan
@@ -156,6 +156,8 @@ class Worker:
         # committed, and what was still being recovered.
         try:
             await self._parts.store.renew(self.name, [], self._parts.clock.now_ms(), self.lease_ms)
+        except ReadOnly:
+            pass  # it has never owned a run
         except StoreError:
             log.warning("the leases could not be released; they will expire")
         else:

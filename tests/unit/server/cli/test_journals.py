@@ -112,7 +112,12 @@ async def test_runs_that_fit_and_where_the_others_part(
 
 
 async def test_runs_of_a_database_which_is_not_changed(
-    weft: Weft, engine: Engine, settings: Settings, module: ModuleType, tmp_path: Path
+    weft: Weft,
+    engine: Engine,
+    settings: Settings,
+    module: ModuleType,
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     ended, waits = await run_of(engine, module, ends=True), await run_of(engine, module)
     copy = tmp_path / "copy.db"
@@ -127,6 +132,7 @@ async def test_runs_of_a_database_which_is_not_changed(
     shown = await weft("replay", "--from", str(copy), str(path), "--last", "1", "--json", standalone_mode=False)
     assert shown.return_value == 1 and [one["run"] for one in json.loads(shown.stdout)] == [waits]
     assert copy.read_bytes() == before
+    assert not caplog.records
     shown = await weft("replay", "--from", "none.db", str(path))
     assert shown.exit_code and "There is no database none.db." in shown.output
     shown = await weft("replay", "--from", str(copy), "--all", str(path), str(path))
