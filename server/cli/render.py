@@ -151,7 +151,8 @@ def _detail(event: Event) -> str:
 
 
 def inbox_lines(waits: Sequence[Json]) -> list[str]:
-    """A table, and under each row the link that answers it, or what else ends the wait."""
+    """A table, and under each row the link that answers it, or what else ends the wait. The title of an attempt that
+    needs attention does not say what was done, so its text follows."""
     head = ("AGE", "KIND", "WORKFLOW", "NODE", "QUESTION")
     rows = [
         (age(wait["age_s"]), str(wait["kind"]), plain(wait["workflow"]), str(wait["key"]), _asked(wait))
@@ -164,6 +165,8 @@ def inbox_lines(waits: Sequence[Json]) -> list[str]:
     for wait, row in zip(waits, rows, strict=True):
         lines.append(_columns((*row[:4], click.style(row[4], bold=True)), widths))
         lines.append(f"    {wait.get('link') or _how_to_signal(wait)}")
+        if wait["kind"] == "attention":
+            lines += [f"    {plain(line)}" for line in str(wait["request"].get("text", "")).splitlines()]
         lines += _message_lines(wait)
     return lines
 

@@ -115,14 +115,20 @@ def test_inbox_shows_how_to_answer() -> None:
     pending["due_at_ms"] = 7_201_000 + 60_000
     approval = wait | {"kind": "approval", "link": "http://h/resume/t", "notifications": [failed, pending]}
     approval |= {"opened_at_ms": 1_000, "expires_at_ms": 7_201_000 + 120_000}
+    lost = wait | {"kind": "attention", "link": "http://h/resume/u"}
+    lost |= {"request": {"title": "Lost", "text": "Pay it.\nSo?"}}
     signal = wait | {"kind": "signal", "actions": [], "name": "paid", "correlation": "o-1", "age_s": 5, "key": "go"}
-    assert [click.unstyle(line) for line in inbox_lines([approval, signal])] == [
-        "AGE      KIND      WORKFLOW  NODE          QUESTION",
-        "2 h ago  approval  w         ask@review#1  Boss: OK?  [yes, no]  expires in 2 min",
+    assert [click.unstyle(line) for line in inbox_lines([approval, lost, signal])] == [
+        "AGE      KIND       WORKFLOW  NODE          QUESTION",
+        "2 h ago  approval   w         ask@review#1  Boss: OK?  [yes, no]  expires in 2 min",
         "    http://h/resume/t",
         "    email to ada@example.org: no such host [2J",
         "    reminder by email to ada@example.org in 60 s",
-        "5 s ago  signal    w         go            Boss: OK?",
+        "2 h ago  attention  w         ask@review#1  Boss: Lost  [yes, no]",
+        "    http://h/resume/u",
+        "    Pay it.",
+        "    So?",
+        "5 s ago  signal     w         go            Boss: OK?",
         "    weft signal r paid --correlation o-1",
     ]
     assert inbox_lines([]) == []
