@@ -65,6 +65,8 @@ def debug(url: str, run_id: str, file: str | None, to: int | None, steps: bool) 
     if entered.end == "returned":
         value = json.dumps(entered.value, ensure_ascii=False)
         click.echo(plain(f"{journal.workflow} returned {value}"), err=True)
+        if not steps and to is None:
+            click.echo("To look at it before its end: --step, or --to EVENT (`weft events` has the numbers).", err=True)
     elif entered.error is not None and not isinstance(entered.error.__cause__, BdbQuit):
         click.echo(plain(f"It raised {entered.error}"), err=True)
         debugger.look_at_error(entered.error)

@@ -33,7 +33,9 @@ EXIT_BY_STATUS = {"succeeded": OK, "failed": FAILED, "cancelled": CANCELLED, "wa
 @click.option("--version", type=click.IntRange(1), help="Version of a stored workflow. Default: the active one.")
 @click.option("--stop-after", metavar="BLOCK", help="Stop after this block.")
 @click.option("--key", help="Idempotency key: the same key returns the same run.")
-@click.option("--follow", is_flag=True, help="Wait until it ends or needs an answer, and print its output.")
+@click.option(
+    "--follow", is_flag=True, help="Wait until it ends, or needs an answer while no timer is due, and print its output."
+)
 @click.option(
     "--json", "as_json", is_flag=True, help="Print JSON: the answer, or with --follow the events, one per line."
 )
