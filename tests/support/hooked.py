@@ -185,7 +185,14 @@ def free_port() -> int:
 
 @asynccontextmanager
 async def public_engine(
-    service: HookedShop, store: Store, port: int, clock: ManualClock, *, secret: bytes = SECRET, is_front: bool = True
+    service: HookedShop,
+    store: Store,
+    port: int,
+    clock: ManualClock,
+    *,
+    secret: bytes = SECRET,
+    is_front: bool = True,
+    is_public: bool = True,
 ) -> AsyncIterator[Engine]:
     """An engine whose address the service can call, unless another one has the port (`is_front`)."""
     sandbox = Sandbox(threads=1)
@@ -196,7 +203,7 @@ async def public_engine(
             sandbox=sandbox,
             http=GuardedClient(("127.0.0.1",)),
             base_url=f"http://127.0.0.1:{port}",
-            is_public=True,
+            is_public=is_public,
         ),
         secret=secret,
         old_secrets=() if secret == SECRET else (SECRET,),

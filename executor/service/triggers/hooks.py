@@ -89,7 +89,7 @@ class Hooks(Topic):
         self._changed = changed
         self._task = BackgroundTask("hooks", self._step, failed="registrations could not be checked", log=log)
         self._tasks: dict[str, asyncio.Task[None]] = {}
-        self._started = False
+        self._started = self._moved = False
 
     @property
     def place(self) -> str:
@@ -99,6 +99,10 @@ class Hooks(Topic):
     @property
     def under_way(self) -> int:
         return len(self._tasks)
+
+    @property
+    def is_idle(self) -> bool:
+        return self._task.is_idle and not self._tasks
 
     def start(self) -> None:
         self._clock.on_jump(self._task.wake.set)
@@ -124,9 +128,15 @@ class Hooks(Topic):
             self._started = True
         for id, workflow, source in await self._store.missing_hooks(BATCH):
             await self._store.add_hook(secrets.token_urlsafe(16), id, workflow, source, now_ms)
-        for row in await self._store.due_hooks(now_ms, self.place, BATCH):
-            if row.id not in self._tasks and len(self._tasks) < AT_WORK_MAX:
+        is_public = self._parts.services.is_public
+        # Once: processes with different addresses must not make it again and again in turn.
+        place = self.place if is_public and not self._moved else ""
+        rows = await self._store.due_hooks(now_ms, place, BATCH)
+        for row in rows:
+            is_of_another = row.wanted and not is_public and row.place not in (None, self.place)
+            if row.id not in self._tasks and len(self._tasks) < AT_WORK_MAX and not is_of_another:
                 await self._begin(row, now_ms)
+        self._moved = self._moved or len(rows) < AT_WORK_MAX
         return IDLE_S
 
     async def _begin(self, row: HookRow, now_ms: int) -> None:

@@ -281,7 +281,7 @@ async def test_a_registration_belongs_to_one_process_and_outlives_its_trigger(st
     async def due(now_ms: int, place: str = "here") -> list[str]:
         return [each.id for each in await store.due_hooks(now_ms, place, 9)]
 
-    assert (await due(T0), await due(T0, "there"), await due(T0 + HOUR)) == ([], ["h"], ["h"])
+    assert (await due(T0), await due(T0, "there"), await due(T0, ""), await due(T0 + HOUR)) == ([], ["h"], [], ["h"])
     await store.switch_schedule("s1", False, None, T0, TIMES)
     assert await due(T0) == ["h"] and not await store.push_hook("h", T0)
     await store.switch_schedule("s1", True, T0 + HOUR, T0, TIMES)

@@ -176,7 +176,8 @@ class ModelTriggers(ModelAlerts):
 
     async def due_hooks(self, now_ms: int, place: str, limit: int) -> list[HookRow]:
         rows = [row for row in await self.list_hooks() if row.until_ms <= now_ms]
-        due = [row for row in rows if row.renew_at_ms <= now_ms or row.place not in (None, place) or not row.wanted]
+        elsewhere = [row.id for row in rows if place and row.place not in (None, place)]
+        due = [row for row in rows if row.renew_at_ms <= now_ms or row.id in elsewhere or not row.wanted]
         return sorted(due, key=lambda row: (row.until_ms, row.id))[:limit]
 
     async def missing_hooks(self, limit: int) -> list[tuple[str, str, bytes]]:

@@ -68,7 +68,7 @@ _WANTED = """(SELECT count(*) FROM schedules AS s
 HOOK = f"{columns(_Hook)}, {_WANTED}"
 DUE_HOOKS = f"""
 SELECT {HOOK} FROM hooks
- WHERE until_ms <= :now AND (renew_at_ms <= :now OR place <> :place OR {_WANTED} = 0)
+ WHERE until_ms <= :now AND (renew_at_ms <= :now OR (:place <> '' AND place <> :place) OR {_WANTED} = 0)
  ORDER BY until_ms, id LIMIT :limit"""
 MISSING_HOOKS = """
 SELECT s.id, s.workflow, s.push FROM schedules AS s
@@ -104,7 +104,7 @@ async def list_hooks(readers: Readers, schedule_id: str | None = None) -> list[H
 
 
 async def due_hooks(readers: Readers, now_ms: int, place: str, limit: int) -> list[HookRow]:
-    """Return registrations with something to do: to be made, renewed, made again at another `place`, or removed."""
+    """Return registrations with something to do: to be made, renewed, removed, or with a `place`, made again there."""
     return await readers.fetch(HookRow, DUE_HOOKS, {"now": now_ms, "place": place, "limit": limit})
 
 

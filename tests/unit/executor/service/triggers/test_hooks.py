@@ -186,8 +186,16 @@ async def test_without_a_public_address_it_polls(service: HookedShop, tmp_path: 
         await weft.workflows.save(watching(delivery="push"))
         view = await settled(weft)
         assert view.error is not None and "WEFT_BASE_URL" in view.error and service.calls == []
-        await weft.schedules.switch(ID, False)
-        await until(lambda: not weft.hooks.under_way)
+        weft.parts.services.is_public = True
+        assert (await later(weft, 61)).registered
+        (id,) = service.hooks
+        store = SQLiteStore(tmp_path / "weft.db")
+        clock = ManualClock(weft.parts.clock.now_ms())
+        async with public_engine(service, store, free_port(), clock, is_front=False, is_public=False) as worker:
+            clock.set(clock.now_ms() + 86_400_000)  # it is to be renewed, by a process that has the address
+            await until(lambda: worker.hooks.is_idle)
+            (row,) = await worker.store.list_hooks()
+            assert list(service.hooks) == [id] and row.error is None and row.until_ms < clock.now_ms()
 
 
 async def test_what_cannot_be_removed_is_given_up(
