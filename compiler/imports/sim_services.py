@@ -42,10 +42,11 @@ _ANY: Final = "Replace it with an http block that calls the service, or a connec
 # Fields of the account, and switches of Sim's form, are left out without a loss.
 _FORM: Final = frozenset(
     {"operation", "authMethod", "credential", "manualCredential", "destinationType", "messageFormat", "triggerMode"}
-    | {"advancedMode", "serverId", "selectedTriggerId", "knowledgeBaseSelector", "manualKnowledgeBaseId"}
+    | {"advancedMode", "serverId", "selectedTriggerId"}
 )
 _SAME: Final = {"contentType": "text", "insertDataOption": "INSERT_ROWS"}  # what ours does in any case
 _SHOWN_MAX: Final = 10
+_OPEN: Final = re.compile(r"\{\{(\w+)\}\}")
 _COMMA: Final = re.compile(r",(?![^<>]*>)")  # in no reference
 _SWITCH: Final = {"true": True, "false": False}
 _PASSAGES: Final = (
@@ -94,7 +95,7 @@ def _operation_of(line: str) -> Operation:
 
 
 def connector(
-    kind: str, settings: Mapping[str, Any], texts: Texts, catalog: Catalog | None
+    kind: str, settings: Mapping[str, Any], texts: Texts, catalog: Catalog | None, *, tool: bool = False
 ) -> tuple[str, dict[str, Any], list[Loss]] | None:
     """Return our type, our params, and the losses, or None if no operation in the catalog does the same."""
     kind = service_of(kind)
@@ -102,7 +103,9 @@ def connector(
     service = str(row.get("service", kind))
     spec = None if catalog is None else catalog.get(str(row.get("type") or f"connector.{service}"))
     operation = _operation(kind, settings)
-    if spec is None or operation is None:
+    if operation is None:
+        return _request(kind, settings, texts, tool=tool) if catalog is not None else None
+    if spec is None:
         return None
     properties = spec.params["properties"]
     params: dict[str, Any] = {"operation": operation.name}
@@ -135,9 +138,40 @@ def connector(
     if lost := sorted({*_unread(operation, kind, settings), *unfit})[:_SHOWN_MAX]:
         hint = "Check whether the block needs them."
         block.lose(f"These settings are not imported: {', '.join(lost)}.", hint)
-    if kind == "knowledge" and operation.name == "search":
+    if kind == "knowledge" and operation.name == "search" and not tool:
         block.lose(_PASSAGES, "Change what reads them.")
     return spec.type, params, block.losses
+
+
+def _request(
+    kind: str, settings: Mapping[str, Any], texts: Texts, *, tool: bool
+) -> tuple[str, dict[str, Any], list[Loss]] | None:
+    """Return an http block that calls a service without a connector, or None if the table has no such request."""
+    row = _SIM["requests"].get(kind, {}).get(settings.get("operation"))
+    if row is None:
+        return None
+    block = Settings("", settings, texts)
+    params: dict[str, Any] = _filled(row, settings, texts, tool)
+    if key := block.secret("apiKey", f"Its {title_of(kind)} key"):
+        params["headers"] = {**params.get("headers", {}), "Authorization": f"Bearer {key}"}
+        return "http", params, block.losses
+    hint = f'Create a connection with the name "{kind}", or choose another one in the block.'
+    block.lose(f"Its {title_of(kind)} account is not imported.", hint)
+    return "http", {**params, "connection": kind}, block.losses
+
+
+def _filled(part: Any, settings: Mapping[str, Any], texts: Texts, tool: bool) -> Any:
+    """Put settings in the place of `{{name}}`. The model of an agent writes those that a tool leaves open."""
+    if isinstance(part, Mapping):
+        return {name: _filled(value, settings, texts, tool) for name, value in part.items()}
+    if isinstance(part, list):
+        return [_filled(value, settings, texts, tool) for value in part]
+
+    def put(found: re.Match[str]) -> str:
+        value = settings.get(found[1])
+        return texts.text(str(value)) if value not in NOTHING else found[0] if tool else ""
+
+    return _OPEN.sub(put, part)
 
 
 def is_ours(kind: str, settings: Mapping[str, Any]) -> bool | None:
@@ -292,13 +326,14 @@ def tool_of(tool: Mapping[str, Any], taken: Collection[str], texts: Texts) -> tu
 def _connector_tool(tool: Mapping[str, Any], kind: str, texts: Texts) -> tuple[dict[str, Any], list[Loss]] | None:
     """Return an operation of a connector as a tool: the model fills in the fields that the tool leaves open."""
     settings = {**mapping(tool.get("params")), "operation": tool.get("operation")}
-    made = connector(kind, settings, texts, texts.catalog)
+    made = connector(kind, settings, texts, texts.catalog, tool=True)
     spec = None if made is None or texts.catalog is None else texts.catalog.get(made[0])
-    if made is None or spec is None or spec.check is None:
+    if made is None or spec is None:
         return None
     type, params, losses = made
-    arguments: dict[str, Any] = {}
-    for open_field in spec.check(params):
+    open_here = _OPEN.findall(orjson.dumps(params).decode()) if type == "http" else ()
+    arguments: dict[str, Any] = {name: {"type": "string"} for name in open_here}
+    for open_field in spec.check(params) if spec.check is not None and type != "http" else ():
         field = open_field.pointer.strip("/")
         schema = spec.params["properties"].get(field, {})
         arguments[field] = {"type": schema.get("type", "string"), "description": schema.get("title", field)}

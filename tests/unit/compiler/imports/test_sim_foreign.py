@@ -22,7 +22,7 @@ SERVICES = {
     "resume-parser": ["Google Sheets"],
     "email-triage": [],
     "competitor-monitor": ["Slack"],
-    "brand-mention": ["Notion"],
+    "brand-mention": [],
     "lead-enricher": ["Google Sheets"],
     "customer-feedback-digest": ["Slack"],
     "pr-review": ["Slack"],

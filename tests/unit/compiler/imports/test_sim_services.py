@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from compiler.imports.sim import convert
-from compiler.imports.sim_services import SERVICES, _operation_of
+from compiler.imports.sim_services import SERVICES, _operation_of, tool_of
+from compiler.imports.sim_text import Texts
 from executor.blocks.connectors.stored import connectors
 from executor.blocks.types.registry import Registry
 from tests.support.sim_templates import TEMPLATES, service
@@ -202,7 +203,6 @@ def test_other_settings_are_named() -> None:
         ("slack", {"operation": "canvas", "channel": "C1", "title": "T", "content": "C"}),
         ("slack", {"operation": "send", "destinationType": "dm", "dmUserId": "U1", "channel": "C1", "text": "x"}),
         ("slack", {"operation": "send", "channel": "C1", "text": "x", "files": "<start.Text>"}),
-        ("notion_v2", {"operation": "notion_create_page", "parentId": "p", "title": "T"}),
         ("google_sheets_v2", {"operation": "append", "spreadsheetId": "s", "sheetName": "A", "values": '[{"a": 1}]'}),
         ("s3", {"operation": "get_object", "s3Uri": "https://b.s3.us-east-1.amazonaws.com/k"}),
         ("github_v2", {"owner": "o", "repo": "r"}),
@@ -250,6 +250,20 @@ def test_knowledge_becomes_our_block_with_an_open_collection(settings: Json, par
     assert made["blocks"]["b"]["params"] == params
     [found] = [found for found in compiled(source, REGISTRY).diagnostics if found.code == "required"]
     assert found.block == "b" and "Collection is required" in found.message
+
+
+def test_services_without_a_connector_are_requested_by_http() -> None:
+    block, said = of("notion_v2", operation="notion_create_page", parentId="p", title="<start.Text>")
+    assert block["type"] == "http" and block["params"]["connection"] == "notion"
+    assert block["params"]["body"]["parent"] == {"page_id": "p"} and "{{" not in str(block)
+    assert block["params"]["body"]["properties"]["title"]["title"][0]["text"]["content"] == "<start.Text>"
+    assert said == ['Notion "Service": Its Notion account is not imported.']
+    texts = Texts({}, None, catalog=REGISTRY)
+    pages = {"type": "firecrawl", "title": "Pages", "operation": "scrape", "params": {"apiKey": "{{FIRE_KEY}}"}}
+    made, _ = tool_of(pages, (), texts)
+    assert made["block"] == "http" and made["params"]["body"]["url"] == "{{url}}"
+    assert made["params"]["headers"] == {"Authorization": "Bearer ${FIRE_KEY}"}
+    assert made["arguments"]["required"] == ["url"]
 
 
 def test_references_reach_the_result() -> None:
