@@ -6,8 +6,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from compiler.imports.sim_services import tool_of
-from compiler.imports.sim_text import Settings, is_number, parse_json
+from compiler.imports.sim_services import service_of, tool_of
+from compiler.imports.sim_text import Settings, is_number, mapping, parse_json
 
 _ENDPOINTS = ((re.compile(r"(gpt-|o\d|chatgpt)"), "openai"), (re.compile(r"claude"), "anthropic"))
 # Endpoints that the operator sets; Sim has them built in.
@@ -116,6 +116,11 @@ def agent(block: Settings) -> dict[str, Any]:
     kept: dict[str, dict[str, Any]] = {}
     for tool in block.items("tools"):
         if isinstance(tool, Mapping) and tool.get("usageControl") != "none":
+            file = mapping(tool.get("params")).get("fileReference")
+            if service_of(str(tool.get("type"))) == "mistral_parse" and isinstance(file, str) and "<" in file:
+                out["files"] = texts.text(file)
+                block.lose("Its model reads the file itself, in place of a tool.", "Choose a model that reads files.")
+                continue
             in_its_place, losses = tool_of(tool, kept, texts)
             kept[in_its_place["name"]] = in_its_place
             block.losses += losses

@@ -167,3 +167,10 @@ def test_an_older_agent() -> None:
         'Agent "g": Its response format cannot be read.',
         'Agent "g": Its memory is not imported.',
     ]
+
+
+def test_a_file_that_a_tool_reads_is_given_to_the_model() -> None:
+    reads = {"type": "mistral_parse_v3", "title": "Reader", "params": {"fileReference": "<start.cv>"}}
+    result = imported(block("a", "agent", userPrompt="Read it", tools=[reads]))
+    assert result.document["blocks"]["a"]["params"]["files"] == "<start.cv>"
+    assert "tools" not in result.document["blocks"]["a"]["params"]
