@@ -20,6 +20,8 @@ from executor.blocks.types.typed import call_function, raised_in
 from executor.errors import BlockError, StepFailed, StepTimeout
 from executor.kernel.core.events import StepOnLost
 from executor.kernel.handler.base import Access, StepContext, Stepped
+from executor.kernel.run.attempt import within
+from executor.kernel.run.time_limit import TimeLimit
 
 TIMEOUT_S: Final = 300.0  # of a try of a step without a timeout of its own, as of a block
 ARGS_MAX_BYTES: Final = 16 * 1024  # of an exception that is kept as itself
@@ -60,10 +62,10 @@ class StepCall:
         step, limit_s = self._step, self._step.policy.get("timeout_s", TIMEOUT_S)
         ctx = _context_of(self._ctx, n)
         keywords = {**self._arguments, "ctx": ctx} if step.signature.context else self._arguments
-        limit = asyncio.timeout(limit_s)
+        loop = asyncio.get_running_loop()
         try:
-            async with limit:
-                return await call_function(ctx, step.name, step.function, keywords, write, step.function)
+            called = call_function(ctx, step.name, step.function, keywords, write, step.function)
+            return await within(lambda: TimeLimit(limit_s, 0, loop), called, loop)
         except TimeoutError:
             error: BlockError = StepTimeout(
                 f"{step.name} took longer than {limit_s:g} s", code=StepTimeout.code, type=name_of(TimeoutError)
