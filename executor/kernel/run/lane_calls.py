@@ -12,8 +12,6 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any, NoReturn
 
-from msgspec.structs import replace
-
 from executor.errors import BlockError
 from executor.kernel.core.events import StepEffect, StepKind, StepOnLost
 from executor.kernel.handler.base import Leaving, MakeSuspend
@@ -68,9 +66,7 @@ class LaneCalls:
         *,
         kind: StepKind = "step",
     ) -> asyncio.Future[Any]:
-        call = self._call(kind, name, input, effect)
-        made = Made(replace(call, on_lost=on_lost), self._lane.create_future(), work=work)
-        return self._add(made)
+        return self._add(Made(self._call(kind, name, input, effect, on_lost), self._lane.create_future(), work=work))
 
     def wait(self, name: str, suspend: MakeSuspend, box: str | None = None) -> asyncio.Future[Any]:
         made = Made(self._call("wait", name, None, "none"), self._lane.create_future(), suspend=suspend, box=box)
@@ -123,7 +119,7 @@ class LaneCalls:
             self._work.mark(call)
         return True
 
-    def _call(self, kind: StepKind, name: str, input: Any, effect: StepEffect) -> Call:
+    def _call(self, kind: StepKind, name: str, input: Any, effect: StepEffect, on_lost: StepOnLost = "") -> Call:
         if self._is_over or self.refused is not None or self._continues is not None:
             raise Leaving
         known = self._entry.known.get(self._n + 1)
@@ -131,7 +127,7 @@ class LaneCalls:
             raise self.refuse(error)
         self._n += 1
         site = None if known is not None and known.finished_seq else site_of(self._file)
-        call = self._work.call(self._n, kind, name, input, effect, site)
+        call = self._work.call(self._n, kind, name, input, effect, site, on_lost)
         if known is not None and known.input_hash not in (call.input_hash, ANY_INPUT):
             call = self._work.call(self._n, kind, name, input, effect, site_of(self._file))
             raise self.refuse(changed(known, call))

@@ -153,9 +153,16 @@ class StepWork:
         self.masks: dict[bytes, bytes] = {}
 
     def call(
-        self, n: int, kind: StepKind, name: str, input: Any, effect: StepEffect, site: CallSite | None = None
+        self,
+        n: int,
+        kind: StepKind,
+        name: str,
+        input: Any,
+        effect: StepEffect,
+        site: CallSite | None = None,
+        on_lost: StepOnLost = "",
     ) -> Call:
-        return new_call(self.border, n, kind, name, input, effect, site, self.masks)
+        return new_call(self.border, n, kind, name, input, effect, site, self.masks, on_lost)
 
     async def begin(self, call: Call) -> None:
         await self._journal.record(call.started(self._attempt))
@@ -236,20 +243,19 @@ def new_call(
     effect: StepEffect = "none",
     site: CallSite | None = None,
     masks: Mapping[bytes, bytes] = MappingProxyType({}),
+    on_lost: StepOnLost = "",
 ) -> Call:
     """With `site` the input is shown. `masks`: see `DurableCalls.mask`."""
     name = border.redactor.redact(name)[:NAME_MAX]
-    encode_payload(input)  # raises BlockError, naming what is not JSON
-    data = border.redactor.redact_json(orjson.dumps(input, option=orjson.OPT_SORT_KEYS))
+    data = border.redactor.redact_json(encode_payload(input, is_sorted=True))
     for text, mask in masks.items():
         data = data.replace(text, mask)
-    digest = hashlib.sha256(b"\0".join((kind.encode(), name.encode(errors="backslashreplace"), data)))
-    call = Call(n, kind, name, digest.hexdigest()[:32], effect)
-    if site is None:
-        return call
-    if site.group:
+    given = b"\0".join((kind.encode(), name.encode(errors="backslashreplace"), data))
+    input_hash = hashlib.sha256(given).hexdigest()[:32]
+    if site is not None and site.group:
         site = replace(site, group=border.redactor.redact(site.group)[:NAME_MAX])
-    return replace(call, site=site, shown=shown_of(data))
+    shown = None if site is None else shown_of(data)
+    return Call(n, kind, name, input_hash, effect, site or NO_SITE, shown, on_lost)
 
 
 def shown_of(data: bytes) -> Any:

@@ -22,6 +22,7 @@ INLINE_MAX_BYTES: Final = 256 * 1024
 
 # Without these orjson writes dates and dataclasses in a form of its own: a block must choose a form instead.
 _STRICT = orjson.OPT_PASSTHROUGH_DATACLASS | orjson.OPT_PASSTHROUGH_DATETIME
+_SORTED = _STRICT | orjson.OPT_SORT_KEYS
 
 
 class Missing:
@@ -39,18 +40,18 @@ class Missing:
 MISSING: Final = Missing()
 
 
-def encode(value: Any) -> bytes:
-    """Return compact JSON. Raises BlockError(payload_invalid), which names the place, and
-    BlockError(payload_too_large)."""
-    data = dump(value)
+def encode(value: Any, is_sorted: bool = False) -> bytes:
+    """Return compact JSON, with `is_sorted` of the same bytes for equal values. Raises BlockError(payload_invalid),
+    which names the place, and BlockError(payload_too_large)."""
+    data = dump(value, is_sorted)
     check(value, data)
     return data
 
 
-def dump(value: Any) -> bytes:
+def dump(value: Any, is_sorted: bool = False) -> bytes:
     """The first, quick half of `encode`: NaN becomes null, and any depth is possible."""
     try:
-        data = orjson.dumps(value, option=_STRICT)
+        data = orjson.dumps(value, option=_SORTED if is_sorted else _STRICT)
     except (TypeError, RecursionError) as error:
         _refuse(value)
         raise BlockError(f"the value is not JSON: {error}", code="payload_invalid", retryable=False) from error
