@@ -45,12 +45,11 @@ SAYS_SINCE: Mapping[str, tuple[bytes, int]] = MappingProxyType(
 def needed(records: Iterable[Record]) -> int:
     """Return the format that code has to support to fold these."""
     needs = 0
-    for record in records:  # each append asks, and a generator would cost twice as much
-        if record.type in SINCE or record.type in SAYS_SINCE:
-            needs = max(needs, _format_of(record))
+    for record in records:  # each append asks twice
+        if (since := SINCE.get(record.type, 0)) > needs:
+            needs = since
+        if record.type in SAYS_SINCE:
+            said, since = SAYS_SINCE[record.type]
+            if since > needs and said in (record.data or b""):
+                needs = since
     return needs
-
-
-def _format_of(record: Record) -> int:
-    said, since = SAYS_SINCE.get(record.type, (b"", 0))
-    return since if since and said in (record.data or b"") else SINCE.get(record.type, 0)
