@@ -12,7 +12,7 @@ import weft
 from benchmarks.growth import FLAT, UNIT, Growing
 from benchmarks.measure import memory_bytes, memory_folder
 from benchmarks.sample import program
-from benchmarks.sequence import Benchmark, Part, Sampled
+from benchmarks.sequence import AtAnyLoad, Benchmark, Part, Sampled
 from benchmarks.statistics import Target
 from benchmarks.workloads import Document, document
 
@@ -78,18 +78,22 @@ async def _cpu_us(flow: Any, steps: int, input: dict[str, int] | None = None) ->
             return [(time.process_time() - cpu_s) / steps * 1e6, memory_bytes() - memory]
 
 
+def long_of(what: str, name: str) -> Benchmark:
+    return AtAnyLoad(Growing(what, SIZES, long, (Part(name, UNIT, FLAT),), samples=3))
+
+
 BENCHMARKS: dict[str, list[Benchmark]] = {
     "durable": [
-        Sampled(
-            f"durable function, {STEPS:,} steps; the floor is a drawn chain of them",
-            UNIT,
-            program(durable, STEPS),
-            program(chain, STEPS),
-            Target(1.3),
+        AtAnyLoad(
+            Sampled(
+                f"durable function, {STEPS:,} steps; the floor is a drawn chain of them",
+                UNIT,
+                program(durable, STEPS),
+                program(chain, STEPS),
+                Target(1.3),
+            )
         ),
-        Growing("steps", SIZES, long, (Part("durable function, a step of {}", UNIT, FLAT),), samples=3),
-        Growing(
-            "waits", SIZES, long, (Part("with a short pause after each tenth, a step of {}", UNIT, FLAT),), samples=3
-        ),
+        long_of("steps", "durable function, a step of {}"),
+        long_of("waits", "with a short pause after each tenth, a step of {}"),
     ]
 }

@@ -69,6 +69,16 @@ class Sampled(Struct, frozen=True):
         ]
 
 
+class AtAnyLoad(Struct, frozen=True):
+    """A benchmark of CPU time, which other programs disturb less than the time that goes by: no sample is thrown away,
+    as its programs are taken in turn."""
+
+    benchmark: Benchmark
+
+    def figures(self, section: str, wanted: int, take: Take) -> list[Figure]:
+        return self.benchmark.figures(section, wanted, lambda program: Sample(take(program).values))
+
+
 class Part(Struct, frozen=True):
     """One of the values of a program. `beside`: the floor has it too."""
 

@@ -7,7 +7,7 @@ import pytest
 from benchmarks import floors, load
 from benchmarks.load import Reading
 from benchmarks.sample import Program, program
-from benchmarks.sequence import LOOK_S, WAIT_MAX_S, Part, Parted, Sampled, Taker, collect
+from benchmarks.sequence import LOOK_S, WAIT_MAX_S, AtAnyLoad, Part, Parted, Sampled, Taker, collect
 from benchmarks.statistics import Figure, Sample, Spread, Target
 
 OURS, FLOOR, PEER = Program("m:ours"), Program("m:floor"), Program("m:peer")
@@ -40,6 +40,12 @@ def test_rounds_go_on_until_all_have_enough_quiet_samples() -> None:
     assert len(take.samples) == 10
     assert (series["ours"].quiet, series["ours"].thrown) == (3, 2)
     assert (series["floor"].quiet, series["floor"].thrown) == (5, 0)
+
+
+def test_cpu_time_is_compared_at_any_load() -> None:
+    take = Scripted({OURS: 2.0, FLOOR: 1.0}, [BUSY] * 100)
+    [figure] = AtAnyLoad(Sampled("name", "us", OURS, FLOOR)).figures("durable", 3, take)
+    assert (figure.samples, figure.thrown) == (6, 0) and figure.ours is not None
 
 
 def test_a_busy_machine_ends_the_sequence_after_the_rounds_that_were_wanted() -> None:
