@@ -319,9 +319,10 @@ def email(s: Scene) -> Made:
 
 
 def file(s: Scene) -> Made:
-    if s.pick(False, False, True):
-        way = s.pick({"read_as": "fields", "select": {"title": "h1"}}, {"read_as": s.pick(*READ_AS)})
-        return {"operation": "read", "content": s.pick("<h1>Tea</h1>", f"<{s.head()}>")} | way, [None]
+    if s.pick(False, True):
+        way = {"read_as": s.pick(*READ_AS)}
+        given = {"select": {"title": "h1"}} if way["read_as"] == "fields" else {}
+        return {"operation": "read", "content": s.pick("<h1>Tea</h1>", f"<{s.head()}>")} | way | given, [None]
     content = s.pick({"format": "csv", "content": [{"a": s.value()}]}, {"content": s.value()}, {"content": "text"})
     if "format" not in content:
         content = content | s.some(format=("text", "base64"))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import Any, ClassVar
 
 from compiler.plan import Retry
 from executor.errors import BlockError
@@ -13,6 +13,8 @@ from executor.kernel.handler.base import StepContext
 
 class Work:
     """Implements `executor.kernel.handler.durable.Work` for work of weft, tried `attempts` times."""
+
+    output_schema: ClassVar[None] = None
 
     def __init__(self, ctx: StepContext, attempts: int, work: Callable[[int], Awaitable[Any]]) -> None:
         self._ctx = ctx

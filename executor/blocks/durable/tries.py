@@ -46,13 +46,17 @@ class StepCall:
         own: StepOnLost = self._step.policy.get("on_lost", "")
         return "" if own == ("ask" if self._step.effect == "write" else "retry") else own
 
+    @property
+    def output_schema(self) -> dict[str, Any] | None:
+        return self._step.result_schema or None
+
     async def run(self, n: int) -> Any:
         """Raises BlockError."""
         if self._cache is None:
             return await self._once(n)
         step = self._step
         params = {"function": step.name, **({"arguments": self._given} if self._given else {})}
-        results = self._ctx.own.results_of(step.name, params, cache_of(self._cache), step.result_schema or None)
+        results = self._ctx.own.results_of(step.name, params, cache_of(self._cache), self.output_schema)
         found = await results.find()
         if found is not None:
             return Stepped(orjson.loads(found), cached=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from asyncio import Future
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from contextvars import ContextVar
 from typing import Any, NoReturn, Protocol
 
@@ -13,7 +13,10 @@ from executor.kernel.core.events import StepEffect, StepKind, StepOnLost
 
 class Work(Protocol):
     """The work of a step, by its number. `again_ms` returns when it begins again after its failure number `times`, or
-    None if that is its end."""
+    None if that is its end. `output_schema`: of what it returns, None for anything."""
+
+    @property
+    def output_schema(self) -> Mapping[str, Any] | None: ...
 
     def run(self, n: int) -> Awaitable[Any]: ...
 

@@ -98,6 +98,8 @@ async def check_answer(
             f"this wait has no actions, but the answer has action {action!r}", code="action_unknown", pointer="/action"
         )
     value = dict(fields)
+    if row.kind == "attention" and action == "done":
+        value.setdefault("output", None)
     if row.schema is not None:
         schema = orjson.loads(row.schema)
         for name, field in (schema.get("properties") or {}).items():

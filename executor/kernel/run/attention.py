@@ -47,12 +47,14 @@ _CODE_TEXT: Final = (
 )
 
 
-def _form(what: str) -> dict[str, Any]:
-    output = {
-        "type": ["object", "array", "string", "number", "boolean", "null"],  # said, so that forms read JSON
+def _form(what: str, schema: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    output: dict[str, Any] = {
+        "type": ["object", "array", "string", "number", "boolean", "null"],  # named, so that forms read JSON
         "title": "Output",
         "description": f"For done: the output of the {what}, as JSON. Default: null.",
     }
+    if schema is not None:  # beside the type: a form reads JSON, and may be left empty to retry
+        output["allOf"] = [schema]
     return {"type": "object", "properties": {"output": output}, "additionalProperties": False}
 
 
@@ -62,11 +64,10 @@ def question(node: Node, attempt: int) -> Suspend:
     return Suspend("attention", {"title": title, "text": text}, _form("block"), ACTIONS)
 
 
-def step_question(node: str, n: int, step: str) -> Suspend:
-    title = f"Step {n} of {node} was lost"
-    return Suspend(
-        "attention", {"title": title, "text": _STEP_TEXT.format(step=step), "step": n}, _form("step"), ACTIONS
-    )
+def step_question(node: str, n: int, step: str, output: Mapping[str, Any] | None = None) -> Suspend:
+    """`output`: the schema of what the step returns, which the answer `done` has to fit."""
+    request = {"title": f"Step {n} of {node} was lost", "text": _STEP_TEXT.format(step=step), "step": n}
+    return Suspend("attention", request, _form("step", output), ACTIONS)
 
 
 class OtherCode(Exception):

@@ -252,7 +252,8 @@ class Driver(LaneCalls):
             elif made.pause_ms is not None:
                 pass
             elif known is not None and known.lost:
-                made.suspend = partial(_question, step_question(self._entry.block, n, made.call.name))
+                output = made.work.output_schema if made.work is not None else None
+                made.suspend = partial(_question, step_question(self._entry.block, n, made.call.name, output))
                 made.work = None
                 self._waits.ask(n)
             elif made.event is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 from msgspec import Struct
 
@@ -22,6 +22,7 @@ class Opened(Struct):
     number: int
     answer: asyncio.Future[Any]
     end: EndChild | None = None
+    output_schema: ClassVar[None] = None
 
     async def run(self, n: int) -> Any:
         known, steps = self.known.get(self.number), self.known.values()

@@ -6,10 +6,12 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 import weft
 from compiler.builder.errors import DefinitionError
+from executor.errors import AnswerInvalid
 from executor.kernel.journal.codec import data_of
 from executor.open.engine import Engine
 from executor.open.testing.engines import BEGIN_MS, ManualClock, engine, settled
@@ -421,6 +423,41 @@ async def test_a_step_says_what_follows_when_its_process_ended(
         view = await finish(opened, run, {"Step 1 of body was lost": answer})
         assert (view.output, len(tries())) == (output, times), view.error
         assert seen == (["attention"] if on_lost == "ask" else [])
+
+
+class Receipt(msgspec.Struct):
+    id: str
+
+
+@weft.step
+async def lost_pay(text: str) -> Receipt:
+    return Receipt(await _lose(text))
+
+
+@weft.durable
+async def receipt() -> str:
+    return (await lost_pay("p")).id
+
+
+async def test_done_is_answered_with_what_the_step_returns(tmp_path: Path) -> None:
+    outside.clear()
+    async with engine(workflows=[receipt], database=tmp_path / "weft.db") as opened:
+        run = (await opened.submit(receipt)).run
+        while not tries():
+            await asyncio.sleep(0.01)
+        ends_at(opened, 1, after=False)
+    async with engine(workflows=[receipt], database=tmp_path / "weft.db") as opened:
+        clock_of(opened).set(BEGIN_MS + 3_600_000)  # its lease is over
+        while not (waits := await opened.waits.list(run=run)):
+            await asyncio.sleep(0.01)
+        wrong: list[dict[str, Any]] = [{}, {"output": {"no": 1}}]
+        for fields in wrong:
+            with pytest.raises(AnswerInvalid) as refused:
+                await opened.waits.answer_wait(run, waits[0].id, fields, "done")
+            assert (refused.value.pointer or "").startswith("/fields/output")
+        await opened.waits.answer_wait(run, waits[0].id, {"output": {"id": "p-17"}}, "done")
+        view = await finish(opened, run, {})
+        assert (view.output, len(tries())) == ("p-17", 1), view.error
 
 
 def test_options_that_cannot_be_meant_are_refused_where_they_are_written() -> None:
