@@ -266,6 +266,8 @@ def agent(s: Scene) -> Made:
         memory_messages=(2,),
         memory_tokens=(100,),
     )
+    if "handoffs" not in optional and "tools" in optional:  # `agents` are names of these
+        optional["tools"] = [{k: v for k, v in tool.items() if k != "agents"} for tool in optional["tools"]]
     return {**_of_model(s), **optional, "prompt": s.pick("x", f"<{s.head()}>")}, [None]
 
 
