@@ -1,7 +1,7 @@
 // The bar above every page: where one is, the ways to the other pages, and at the right what belongs to the page. It also holds
 // what every page has: the command palette and the sheet of shortcuts, with their keys.
 
-import { lazy, Suspense, useEffect, type ReactElement, type ReactNode } from 'react'
+import { lazy, Suspense, useEffect, useState, type ComponentType, type ReactElement, type ReactNode } from 'react'
 import { useStore } from 'zustand'
 import { keyOfEvent, keyText } from '../../keys'
 import { Icon } from '../../ui/icons'
@@ -15,9 +15,11 @@ import { useApprovals } from './waiting'
 import './shell.css'
 
 // Fetched when they are opened.
-const CommandPalette = lazy(() => import('./CommandPalette'))
 const ShortcutSheet = lazy(() => import('./ShortcutSheet'))
 const RerunDialog = lazy(() => import('./RerunDialog'))
+
+// Fetched once the bar is there: what is typed after its keys is not lost.
+let Palette: ComponentType | null = null
 
 export interface BarTab {
   to: string
@@ -47,6 +49,7 @@ export default function TopBar({ left, right, approvals, tabs = TABS }: TopBarPr
   const { path } = useLocation()
   const counted = useApprovals()
   const waiting = approvals ?? counted
+  const Loaded = usePalette()
   const palette = useStore(uiStore, (s) => s.overlay === 'palette')
   const sheet = useStore(uiStore, (s) => s.overlay === 'shortcuts')
   const rerun = useStore(rerunStore, (s) => s.from !== null)
@@ -84,8 +87,8 @@ export default function TopBar({ left, right, approvals, tabs = TABS }: TopBarPr
           {left ? null : <FindAnything />}
           {right}
         </div>
+        {palette && Loaded ? <Loaded /> : null}
         <Suspense fallback={null}>
-          {palette ? <CommandPalette /> : null}
           {sheet ? <ShortcutSheet /> : null}
           {rerun ? <RerunDialog /> : null}
         </Suspense>
@@ -108,6 +111,17 @@ function FindAnything(): ReactElement {
       <kbd>{keyText('commands')}</kbd>
     </button>
   )
+}
+
+function usePalette(): ComponentType | null {
+  const [, setLoaded] = useState(Palette !== null)
+  useEffect(() => {
+    void import('./CommandPalette').then((loaded) => {
+      Palette = loaded.default
+      setLoaded(true)
+    })
+  }, [])
+  return Palette
 }
 
 function useOverlayKeys(): void {
