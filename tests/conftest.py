@@ -173,7 +173,7 @@ def postgres_server() -> Iterator[str]:
 
 @pytest.fixture
 def migrated() -> bool:
-    """Whether `postgres` has the schema of this code. Tests of what begins with an empty database replace it."""
+    """Return whether `postgres` has the schema of this code. Tests of what begins with an empty database replace it."""
     return True
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -11,6 +9,7 @@ from playwright.sync_api import expect
 
 from tests.browser.conftest import Contexts, Servers
 from tests.browser.editor import Editor, document
+from tests.support.endpoints import beside
 from tests.support.mcp_server import mcp_shop
 
 KEY = "Bearer s3cret-4711"
@@ -18,26 +17,10 @@ KEY = "Bearer s3cret-4711"
 
 @contextmanager
 def shop() -> Iterator[str]:
-    """A server that admits `KEY` alone, in a thread with an event loop of its own; its host and port."""
-    serving, over = threading.Event(), threading.Event()
-    place = ""
-
-    async def serve() -> None:
-        nonlocal place
-        async with mcp_shop() as made:
-            made.admits = lambda header: header == KEY
-            place = made.place
-            serving.set()
-            await asyncio.to_thread(over.wait)
-
-    thread = threading.Thread(target=lambda: asyncio.run(serve()), daemon=True)
-    thread.start()
-    try:
-        assert serving.wait(60), "the MCP server did not start"
-        yield place
-    finally:
-        over.set()
-        thread.join(60)
+    """A server that admits `KEY` alone; its host and port."""
+    with beside(mcp_shop()) as made:
+        made.admits = lambda header: header == KEY
+        yield made.place
 
 
 def test_tools_are_chosen_from_what_the_server_says(servers: Servers, contexts: Contexts) -> None:

@@ -215,7 +215,7 @@ def marked(template: Any, sent: Any) -> Any:
 
 
 def put(item: Json, pointer: str, value: Any) -> None:
-    """Put the value where the JSON pointer says."""
+    """Put the value at the JSON pointer."""
     *way, last = pointer.split("/")[1:] or [""]
     for name in way:
         item = item.setdefault(name, {})

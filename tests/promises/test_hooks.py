@@ -12,14 +12,12 @@ from pathlib import Path
 import httpx
 import pytest
 
-from executor.kernel.store.sqlite.store import SQLiteStore
-from executor.kernel.store.topics.store import Store
 from executor.open.engine import Engine
 from executor.open.testing.crashes import killer
 from executor.open.testing.engines import BEGIN_MS, ManualClock
 from executor.open.testing.process import DONE, in_child
 from executor.service.triggers import hooks
-from tests.promises.test_polls import Moment, _why, a_database, reporting
+from tests.promises.test_polls import Armed, Moment, _why, a_database, reporting
 from tests.support.hooked import HookedShop, Mode, free_port, hooked_shop, public_engine
 from tests.support.until import until
 
@@ -30,7 +28,7 @@ LATER_MS = hooks.CLAIM_MS + 61_000  # when claims of a process that was killed h
 ID = "orders:order"
 
 
-class Server:
+class Server(Armed):
     """The `nth` process, which is killed at a commit, or ends when its trigger has had its event and is off. One that
     is `beside` another only does what it finds, until the file `over` is there."""
 
@@ -43,20 +41,9 @@ class Server:
         fault: Callable[[str], None] | None = None,
         over: Path | None = None,
     ) -> None:
-        self._database, self._service, self._port, self._nth, self._fault = database, service, port, nth, fault
+        super().__init__(database, fault)
+        self._service, self._port, self._nth = service, port, nth
         self._over = over
-        self._armed = False
-
-    def _store(self) -> Store:
-        if self._database.startswith("postgres"):
-            from executor.kernel.store.postgres.store import PostgresStore
-
-            return PostgresStore(self._database, fault=self._point)
-        return SQLiteStore(self._database, fault=self._point)
-
-    def _point(self, name: str) -> None:
-        if self._armed and self._fault is not None:
-            self._fault(name)
 
     async def work(self) -> None:
         clock = ManualClock(BEGIN_MS + self._nth * LATER_MS)
@@ -146,4 +133,4 @@ async def test_killed_at_every_commit(
 
 
 with suppress(ImportError):  # loaded before the processes are forked
-    import psycopg  # noqa: F401
+    import psycopg  # noqa: F401  # used by the store

@@ -32,19 +32,11 @@ LATER_MS = polls.CLAIM_MS + 61_000  # when claims of a process that was killed h
 Moment = Literal["before", "after"]
 
 
-class Server:
-    """A process at the `nth` time, which is killed at a commit, or ends when there is nothing to do."""
+class Armed:
+    """A process whose store is killed at a commit while it is armed."""
 
-    def __init__(
-        self,
-        database: str,
-        service: Shop,
-        nth: int,
-        fault: Callable[[str], None] | None = None,
-        is_beside: bool = False,
-    ) -> None:
-        self._database, self._service, self._nth, self._fault = database, service, nth, fault
-        self._is_beside = is_beside
+    def __init__(self, database: str, fault: Callable[[str], None] | None) -> None:
+        self._database, self._fault = database, fault
         self._armed = False
 
     def _store(self) -> Store:
@@ -57,6 +49,22 @@ class Server:
     def _point(self, name: str) -> None:
         if self._armed and self._fault is not None:
             self._fault(name)
+
+
+class Server(Armed):
+    """A process at the `nth` time, which is killed at a commit, or ends when there is nothing to do."""
+
+    def __init__(
+        self,
+        database: str,
+        service: Shop,
+        nth: int,
+        fault: Callable[[str], None] | None = None,
+        is_beside: bool = False,
+    ) -> None:
+        super().__init__(database, fault)
+        self._service, self._nth = service, nth
+        self._is_beside = is_beside
 
     async def work(self) -> None:
         polls.RUNS_MAX = 2  # type: ignore[misc]  # a constant, in a process of its own

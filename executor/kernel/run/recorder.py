@@ -205,7 +205,7 @@ class Recorder:
         evolve(self._plan, state, event)
         self._record(event, self._fold.apply(event, note.output))
         note.place = Stored(self._seq, self._at_ms)
-        if isinstance(event, StepStarted | StepFinished):
+        if isinstance(event, StepStarted | StepRetrying | StepFinished):
             self._count_step(event)
         if note.cached is not None:
             self._beside.cached.append(note.cached)

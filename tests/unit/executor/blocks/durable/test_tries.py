@@ -93,6 +93,8 @@ async def test_a_step_is_tried_again_after_days_and_holds_no_memory_meanwhile() 
         found = await events(opened, run)
         assert [data["times"] for type, data in found if type == "step.retrying"] == [1, 2]
         begun = [data["n"] for type, data in found if type == "step.started"]
+        counted = opened.parts.meters.steps.by
+        assert (counted["step", "retried"], counted["step", "succeeded"]) == (2, 1)
         assert begun == [1, 1, 1] and [type for type, _ in found].count("node.left") == 2
 
 

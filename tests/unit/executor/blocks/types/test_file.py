@@ -1,4 +1,4 @@
-"""What a file block reads in files and texts."""
+"""A file block reads files and texts."""
 
 from __future__ import annotations
 
