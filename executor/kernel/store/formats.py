@@ -45,11 +45,12 @@ SAYS_SINCE: Mapping[str, tuple[bytes, int]] = MappingProxyType(
 def needed(records: Iterable[Record]) -> int:
     """Return the format that code has to support to fold these."""
     needs = 0
-    for record in records:  # each append asks twice
-        if (since := SINCE.get(record.type, 0)) > needs:
-            needs = since
-        if record.type in SAYS_SINCE:
-            said, since = SAYS_SINCE[record.type]
-            if since > needs and said in (record.data or b""):
+    for record in records:  # each append asks twice: a call for each record would be half of its cost
+        type = record.type
+        if type in SINCE and SINCE[type] > needs:
+            needs = SINCE[type]
+        if type in SAYS_SINCE:
+            text, since = SAYS_SINCE[type]
+            if since > needs and text in (record.data or b""):
                 needs = since
     return needs

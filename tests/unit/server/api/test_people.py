@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
+import time
 from collections.abc import AsyncIterator
 from contextlib import closing
 from typing import Any
@@ -298,7 +299,7 @@ async def test_each_route_that_changes_something_has_one_row(
     audited.discard("POST /api/oauth/code")
     await does("DELETE /api/connections/{name}", "/api/connections/crm")
     audited.discard("POST /api/secrets/rekey")  # with the present key there is nothing to change
-    turn = MemoryTurn("r:a", "r", 0, b"[]")
+    turn = MemoryTurn("r:a", "r", time.time_ns() // 10**6, b"[]")  # old ones are swept
     await engine.store.remember(Conversation("hello", "", "ada"), turn)
     await does("DELETE /api/memory", "/api/memory?workflow=hello&key=ada")
     assert (await rows())[-1].detail == "hello: ada"
