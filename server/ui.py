@@ -6,6 +6,8 @@ strictest policy: nothing but this server's own scripts, styles, fonts and conne
 
 from __future__ import annotations
 
+import gzip
+from mimetypes import guess_type
 from pathlib import Path
 from typing import NamedTuple
 
@@ -23,6 +25,7 @@ POLICY = (
     "connect-src 'self'; object-src 'none'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
 )
 PAGE_HEADERS = {"Content-Security-Policy": POLICY, "Cache-Control": "no-cache"}
+PACKED = ".gz"
 FOR_EVER = "public, max-age=31536000, immutable"
 
 
@@ -50,8 +53,8 @@ def extras(folder: Path | None, name: str) -> Extras:
 
 
 def _asset(folder: Path, pattern: str) -> str | None:
-    found = sorted((folder / "assets").glob(pattern))
-    return f"/assets/{found[0].name}" if found else None
+    found = sorted((folder / "assets").glob(f"{pattern}*"))
+    return f"/assets/{found[0].name.removesuffix(PACKED)}" if found else None
 
 
 def files(folder: Path) -> list[BaseRoute]:
@@ -64,24 +67,27 @@ def files(folder: Path) -> list[BaseRoute]:
 
 
 class _Assets(StaticFiles):
-    """Compressed where the build has left such a file beside the asset and the browser takes it. Each form has an ETag
-    of its own."""
+    """The build leaves most of them compressed alone. The few clients that take no gzip get them unpacked."""
 
     async def get_response(self, path: str, scope: Scope) -> Response:
-        packed = f"{path}.gz"
-        if takes_gzip(Headers(scope=scope).get("accept-encoding", "")) and await self._exists(packed):
+        packed = path + PACKED
+        file, found = await anyio.to_thread.run_sync(self.lookup_path, packed)
+        if found is None:
+            response = await super().get_response(path, scope)
+        elif takes_gzip(Headers(scope=scope).get("accept-encoding", "")):
             response = await super().get_response(packed, scope)
             response.headers["Content-Encoding"] = "gzip"
         else:
-            response = await super().get_response(path, scope)
+            media_type, _ = guess_type(path)
+            response = Response(await anyio.to_thread.run_sync(_unpacked, file), media_type=media_type)
         if response.status_code in (200, 206, 304):
             response.headers["Cache-Control"] = FOR_EVER
             response.headers["Vary"] = "Accept-Encoding"
         return response
 
-    async def _exists(self, path: str) -> bool:
-        _, found = await anyio.to_thread.run_sync(self.lookup_path, path)
-        return found is not None
+
+def _unpacked(file: str) -> bytes:
+    return gzip.decompress(Path(file).read_bytes())
 
 
 def takes_gzip(header: str) -> bool:

@@ -1,6 +1,6 @@
 // How the interface is built: one page, hashed assets, nothing inlined (the content security policy allows only files of
 // this server), and the licences of everything that is bundled in one file beside it.
-import { readFileSync, writeFileSync } from 'node:fs'
+import { readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
 
@@ -9,8 +9,8 @@ import { defineConfig, type Plugin } from 'vite'
 
 const server = process.env.WEFT_URL ?? 'http://127.0.0.1:8765'
 
-// Beside each asset, what a browser may get instead (server/ui.py): compressing while it waits would cost more than it saves.
-// Gzip alone: brotli is a seventh smaller, and each form adds a megabyte to what everyone installs.
+// Assets are kept compressed, as browsers get them (server/ui.py): compressing while one waits would cost more than it saves.
+// Gzip alone: brotli is a seventh smaller, and each form adds one to three megabytes to what everyone installs.
 // One packet takes what is smaller, compressed or not, and on disk each file takes 4 KB at least.
 const PACKET = 1400
 const compressed: Plugin = {
@@ -20,7 +20,10 @@ const compressed: Plugin = {
       const path = join(options.dir!, name)
       const data = readFileSync(path)
       const packed = gzipSync(data, { level: 9 })
-      if (data.length > PACKET && packed.length < data.length) writeFileSync(`${path}.gz`, packed)
+      if (data.length > PACKET && packed.length < data.length) {
+        writeFileSync(`${path}.gz`, packed)
+        rmSync(path)
+      }
     }
   },
 }

@@ -28,15 +28,16 @@ def sizes(assets: Path, *entries: str) -> dict[str, int]:
     while left:
         name = left.pop()
         if name not in found:
-            script = (assets / name).read_bytes()
+            packed = assets / f"{name}{ui.PACKED}"
+            script = gzip.decompress(packed.read_bytes()) if packed.exists() else (assets / name).read_bytes()
             found[name] = len(gzip.compress(HASH.sub(b"12345678", script), 9))
             left += IMPORTED.findall(script.decode())
     return found
 
 
 def one(assets: Path, pattern: str) -> str:
-    (found,) = assets.glob(pattern)
-    return found.name
+    (found,) = assets.glob(f"{pattern}*")
+    return found.name.removesuffix(ui.PACKED)
 
 
 def test_opening_a_draft(assets: Path) -> None:

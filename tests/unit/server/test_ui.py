@@ -118,23 +118,20 @@ def test_built_is_where_the_page_is(folder: Path, tmp_path: Path) -> None:
 async def test_assets_are_sent_compressed(
     client: httpx.AsyncClient, folder: Path, accepted: str, encoding: str | None
 ) -> None:
-    """Editor bug 18: some 800 KB were sent where 250 KB do."""
+    """Editor bug 18: some 800 KB were sent where 250 KB do. Only the compressed file is kept."""
     script = b"export const a = 1;" * 100
     asset = folder / "assets" / "large-abc.js"
-    asset.write_bytes(script)
     asset.with_name("large-abc.js.gz").write_bytes(gzip.compress(script, mtime=0))
-    plain = await client.get("/assets/large-abc.js", headers={"accept-encoding": "identity"})
     async with client.stream("GET", "/assets/large-abc.js", headers={"accept-encoding": accepted}) as response:
         raw = b"".join([piece async for piece in response.aiter_raw()])
     assert response.headers.get("content-encoding") == encoding
     assert response.headers["content-type"].startswith("text/javascript")
     assert (response.headers["vary"], response.headers["cache-control"]) == ("Accept-Encoding", ui.FOR_EVER)
     assert raw == {None: script, "gzip": gzip.compress(script, mtime=0)}[encoding]
-    assert (response.headers["etag"] == plain.headers["etag"]) == (encoding is None)
-    again = await client.get(
-        "/assets/large-abc.js", headers={"accept-encoding": accepted, "if-none-match": response.headers["etag"]}
-    )
-    assert (again.status_code, again.headers["vary"]) == (304, "Accept-Encoding")
+    if encoding is not None:
+        known = {"accept-encoding": accepted, "if-none-match": response.headers["etag"]}
+        again = await client.get("/assets/large-abc.js", headers=known)
+        assert (again.status_code, again.headers["vary"]) == (304, "Accept-Encoding")
 
 
 async def test_assets_without_a_compressed_form_are_sent_as_they_are(client: httpx.AsyncClient) -> None:
