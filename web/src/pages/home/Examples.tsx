@@ -136,7 +136,7 @@ function beginOf(doc: Document): string {
 function servicesOf(doc: Document, specs: ReadonlyMap<string, BlockSpec>): string {
   const types = new Set(Object.values(doc.blocks).map((block) => block.type))
   const titles = [...types]
-    .filter((type) => type.startsWith('connector.'))
+    .filter((type) => type.startsWith('connector.') || type === 'knowledge')
     .map((type) => specs.get(type)?.title ?? type)
   return titles.sort().join(', ')
 }
