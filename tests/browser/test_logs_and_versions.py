@@ -94,7 +94,7 @@ def test_an_incomplete_import_is_published_with_its_triggers_on(editor: Editor) 
     """Only if that is asked for; while all blocks are there, nothing is asked."""
     blocks = {
         "nightly": of_sim("schedule", "nightly", {"scheduleType": "daily", "dailyTime": "03:00"}, trigger=True),
-        "rows": of_sim("airtable", "Rows", {"operation": "list", "tableId": "t1"}),
+        "rows": of_sim("browser_use", "Rows", {"task": "List the rows."}),
     }
     edge = {"id": "e", "source": "nightly", "target": "rows", "sourceHandle": "source", "targetHandle": "target"}
     state = {"blocks": blocks, "edges": [edge], "loops": {}, "parallels": {}, "metadata": {"name": "airy"}}
