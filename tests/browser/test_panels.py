@@ -239,8 +239,9 @@ def test_d18_a_run_on_a_phone_names_its_workflow(editor: Editor, contexts: Conte
     phone.goto(f"/runs/{run}")
     title = phone.get_by_role("heading", name="Run of named-run")
     expect(title).to_be_visible()
-    assert title.evaluate("(it) => it.clientWidth > 200 && getComputedStyle(it).clipPath === 'none'")
-    assert phone.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    seen = "(it) => it.clientWidth > 200 && getComputedStyle(it).clipPath === 'none'"
+    phone.wait_for_function(seen, arg=title.element_handle())  # its styles may come after it
+    phone.wait_for_function("document.documentElement.scrollWidth <= innerWidth")
 
 
 def test_an_ended_run_continues_with_the_draft_and_lists_first_what_it_repeats(editor: Editor) -> None:
