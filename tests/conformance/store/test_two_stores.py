@@ -82,11 +82,11 @@ async def test_two_stores_at_once(first: str, furnished: Path, tmp_path: Path) -
 
 @pytest.mark.proof
 @pytest.mark.soak
-@pytest.mark.parametrize("first", CHANGES)
+@pytest.mark.parametrize("first", list(CHANGES)[:: size(3, 1)])
 async def test_two_stores_at_once_with_all_others(first: str, furnished: Path, tmp_path: Path) -> None:
-    """Each two once in `make soak`, else a twelfth of them: which of two is first is up to the threads."""
+    """Each two once in `make soak`, else each third with each eighth: which is first is up to the threads."""
     names = list(CHANGES)
-    await _meet(first, names[names.index(first) :: size(12, 1)], furnished, tmp_path)
+    await _meet(first, names[names.index(first) :: size(8, 1)], furnished, tmp_path)
 
 
 async def _meet(first: str, others: list[str], furnished: Path, tmp_path: Path) -> None:

@@ -15,9 +15,10 @@ import pytest
 from executor.blocks.vault.sealing import Keys
 from executor.kernel.store.topics.secrets import SecretRow
 from tests.support.server import SyncServerProcess
+from tests.support.size import size
 
 OLD, NEW = "the old key of this server", "the new key of this server"
-COUNT = 500
+COUNT = size(250, 500)
 KILLS_MAX = 6
 
 
