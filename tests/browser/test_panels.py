@@ -235,13 +235,16 @@ def test_d16_no_row_of_a_tree_is_selected_at_first(editor: Editor) -> None:
 @pytest.mark.parametrize("width", [390])
 def test_d18_a_run_on_a_phone_names_its_workflow(editor: Editor, contexts: Contexts, width: int) -> None:
     run = editor.api.run({**SET, "name": "named-run"}, wait_s=20)
+    ask = {"type": "approval", "params": {"title": "Send it?"}}
+    for _ in range(10):  # their number is in the bar
+        editor.api.run(document({"ask": ask}, [("start", "ask")]))
     phone = contexts(viewport={"width": width, "height": 844}, has_touch=True).page()
     phone.goto(f"/runs/{run}")
     title = phone.get_by_role("heading", name="Run of named-run")
     expect(title).to_be_visible()
-    seen = "(it) => it.clientWidth > 200 && getComputedStyle(it).clipPath === 'none'"
-    phone.wait_for_function(seen, arg=title.element_handle())  # its styles may come after it
-    phone.wait_for_function("document.documentElement.scrollWidth <= innerWidth")
+    expect(phone.get_by_role("link", name=re.compile(r"Approvals \d\d+ waiting"))).to_be_attached()
+    assert title.evaluate("(it) => it.clientWidth > 200 && getComputedStyle(it).clipPath === 'none'")
+    assert phone.evaluate("document.documentElement.scrollWidth <= innerWidth")
 
 
 def test_an_ended_run_continues_with_the_draft_and_lists_first_what_it_repeats(editor: Editor) -> None:

@@ -110,6 +110,7 @@ def test_a_workflow_is_built_run_and_fixed(servers: Servers, contexts: Contexts)
         page = contexts(server.url).page()
         user = Newcomer(page)
         # Build: an order is asked for, a condition, two ends. What weft calls it is replaced.
+        expect(page.get_by_label("Name of the workflow").first).to_be_editable()  # the draft is loaded
         page.get_by_label("Name of the workflow").first.click()
         page.keyboard.type("Large orders")
         page.keyboard.press("Enter")
