@@ -16,7 +16,7 @@ from executor.kernel.store.sqlite.connection import Database, plain_connect, syn
 
 def install() -> None:
     """From now on in this process."""
-    writer.migrate = _copied_or_migrated  # type: ignore[attr-defined]  # what it imports
+    writer.migrate = _copied_or_migrated  # type: ignore[attr-defined]  # `writer` only imports it
 
 
 def _copied_or_migrated(database: Database, migrations: Sequence[Migration]) -> int:

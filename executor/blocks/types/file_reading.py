@@ -103,11 +103,13 @@ def _chosen(soup: Any, name: str, one: Any) -> Any:
         raise invalid(
             f"select.{name} must be a CSS selector", 'such as "h1", or {"css": "a", "get": "href", "all": true}'
         )
+    get, without = str(rule.get("get") or "text"), str(rule.get("without") or "")
     try:
         found = soup.select(rule["css"], limit=MATCHES_MAX if rule.get("all") else 1)
+        values = [_value(each, get, without) for each in found]
+    # The second is raised for what CSS has and the library lacks, such as `p::before`.
     except (import_module("soupsieve").SelectorSyntaxError, NotImplementedError) as error:
         raise invalid(f"select.{name} is no CSS selector: {str(error).splitlines()[0]}") from None
-    values = [_value(each, str(rule.get("get") or "text"), str(rule.get("without") or "")) for each in found]
     return values if rule.get("all") else (values[0] if values else None)
 
 

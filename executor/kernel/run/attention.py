@@ -54,7 +54,7 @@ def _form(what: str, schema: Mapping[str, Any] | None = None) -> dict[str, Any]:
         "description": f"For done: the output of the {what}, as JSON. Default: null.",
     }
     if schema is not None:  # beside the type: a form reads JSON, and may be left empty to retry
-        output["allOf"] = [schema]
+        output |= {"description": f"For done: what the {what} returns, as JSON.", "allOf": [schema]}
     return {"type": "object", "properties": {"output": output}, "additionalProperties": False}
 
 

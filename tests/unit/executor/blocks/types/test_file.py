@@ -84,6 +84,8 @@ async def test_the_content_of_a_file_is_read() -> None:
         ("<a>", "xml", {}, "xml_invalid"),
         (7, "text", {}, "params_invalid"),
         (PAGE, "fields", {"select": {"a": "li["}}, "params_invalid"),
+        (PAGE, "fields", {"select": {"a": {"css": "li", "without": "["}}}, "params_invalid"),
+        (PAGE, "fields", {"select": {"a": "li::before"}}, "params_invalid"),
         (PAGE, "fields", {"select": {"a": {"get": "href"}}}, "params_invalid"),
         ("<b>" * 3_000, "markdown", {}, "file_unreadable"),
         ("a" * 90_001, "markdown", {}, "file_too_large"),
