@@ -26,7 +26,7 @@ def connector() -> None:
 @click.option("--json", "as_json", is_flag=True, help="Findings as JSON.")
 def check(file: Path, as_json: bool) -> int:
     """Check the connector document in FILE. Exit code 1 when it has errors."""
-    from executor.blocks.connectors.document import read
+    from executor.blocks.connectors.validate import read
     from executor.errors import BadRequest
 
     found: list[dict[str, str]] = []
@@ -84,7 +84,8 @@ def import_(file: Path, chosen: tuple[str, ...], service: str | None, base_url: 
 @with_json
 def add(url: str, file: Path, as_json: bool) -> None:
     """Add the connector document in FILE (- for stdin) to the server, or replace the one of its service."""
-    from executor.blocks.connectors.document import BYTES_MAX, read
+    from executor.blocks.connectors.document import BYTES_MAX
+    from executor.blocks.connectors.validate import read
     from executor.errors import BadRequest
 
     data = sys.stdin.buffer.read(BYTES_MAX + 1) if str(file) == "-" else file.read_bytes()

@@ -19,8 +19,9 @@ import orjson
 from msgspec import Struct
 
 from executor.blocks.connectors.document import FORMAT as CONNECTOR_FORMAT
-from executor.blocks.connectors.document import Connector, checked, read
+from executor.blocks.connectors.document import Connector
 from executor.blocks.connectors.stored import GROUP
+from executor.blocks.connectors.validate import checked, read
 from executor.errors import BadRequest
 
 FORMAT: Final = "weft-package/1"

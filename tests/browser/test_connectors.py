@@ -8,7 +8,7 @@ from pathlib import Path
 from playwright.sync_api import expect
 
 from executor.blocks import connectors
-from executor.blocks.connectors.document import checked
+from executor.blocks.connectors.validate import checked
 from tests.browser.conftest import Watched
 from tests.browser.editor import Editor, document
 

@@ -11,7 +11,7 @@ import click
 import pytest
 
 from examples.dev_model.script import read_script
-from executor.blocks.connectors.document import read
+from executor.blocks.connectors.validate import read
 from server.cli import weft
 
 ROOT = Path(__file__).parents[2]

@@ -10,7 +10,7 @@ import orjson
 import pytest
 
 from executor.blocks.connectors.block import ConnectorBlock
-from executor.blocks.connectors.document import checked
+from executor.blocks.connectors.validate import checked
 from executor.errors import BadRequest
 from executor.open.engine import Engine
 from tests.support.documents import chain

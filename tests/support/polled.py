@@ -10,8 +10,8 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 from executor.blocks.connectors.block import ConnectorBlock
-from executor.blocks.connectors.document import checked
 from executor.blocks.connectors.events import EventBlock
+from executor.blocks.connectors.validate import checked
 from tests.support.endpoints import Request, answer, http
 
 PAGE = 3

@@ -17,7 +17,8 @@ from msgspec import Struct
 
 from compiler.schema import schema_error
 from executor.blocks.connectors.document import BYTES_MAX as CONNECTOR_BYTES_MAX
-from executor.blocks.connectors.document import FORMAT, RESERVED, checked
+from executor.blocks.connectors.document import FORMAT, RESERVED
+from executor.blocks.connectors.validate import checked
 from executor.errors import BadRequest, LimitExceeded
 
 BYTES_MAX: Final = 8 * 1024 * 1024

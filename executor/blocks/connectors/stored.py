@@ -20,8 +20,9 @@ from msgspec.json import decode
 from compiler.catalog import CONNECTOR, EVENT
 from compiler.plan import Plan
 from executor.blocks.connectors.block import ConnectorBlock, Unread
-from executor.blocks.connectors.document import Connector, read, trusted
+from executor.blocks.connectors.document import Connector, trusted
 from executor.blocks.connectors.events import EventBlock
+from executor.blocks.connectors.validate import read
 from executor.blocks.types.registry import Registry
 from executor.blocks.types.sources import SourceBlock, sources
 from executor.errors import BadRequest

@@ -12,9 +12,10 @@ from msgspec import Struct
 
 from compiler.catalog import CONNECTOR
 from executor.blocks.connectors import openapi
-from executor.blocks.connectors.document import BYTES_MAX, checked
+from executor.blocks.connectors.document import BYTES_MAX
 from executor.blocks.connectors.openapi import Offered
 from executor.blocks.connectors.stored import StoredConnector
+from executor.blocks.connectors.validate import checked
 from executor.errors import BadRequest, Conflict, LimitExceeded, NotFound
 from executor.kernel.process.threads import aside
 from executor.kernel.store.topics.connectors import CONNECTORS_MAX, ConnectorRow

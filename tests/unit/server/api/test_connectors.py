@@ -6,7 +6,7 @@ from typing import Any
 
 import httpx
 
-from executor.blocks.connectors.document import checked
+from executor.blocks.connectors.validate import checked
 from tests.support.documents import connector
 
 PATH = "/api/connectors/openapi"

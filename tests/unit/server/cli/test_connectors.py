@@ -8,7 +8,7 @@ from typing import Any
 
 from click.testing import CliRunner
 
-from executor.blocks.connectors.document import read
+from executor.blocks.connectors.validate import read
 from server import cli
 
 PETS: dict[str, Any] = {

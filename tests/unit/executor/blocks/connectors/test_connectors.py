@@ -12,10 +12,11 @@ import pytest
 
 from compiler.compile import compile_document
 from executor.blocks.connectors.block import ConnectorBlock, request_of
-from executor.blocks.connectors.document import Pages, checked, read
+from executor.blocks.connectors.document import Pages
 from executor.blocks.connectors.pages import after, at
 from executor.blocks.connectors.stored import connectors
 from executor.blocks.connectors.template import filled, filled_path, form_of_body
+from executor.blocks.connectors.validate import checked, read
 from executor.blocks.types.registry import Registry
 from executor.errors import BadRequest, BlockError
 

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from executor.blocks.connectors.block import ConnectorBlock
-from executor.blocks.connectors.document import checked
 from executor.blocks.connectors.events import EventBlock
 from executor.blocks.connectors.stored import connectors
+from executor.blocks.connectors.validate import checked
 from executor.errors import BadRequest
 from executor.open.testing.engines import ManualClock, engine
 from executor.open.testing.scripted_http import HttpAnswer, ScriptedHttp

@@ -14,9 +14,9 @@ import orjson
 import pytest
 from msgspec.structs import asdict
 
-from executor.blocks.connectors.document import checked
 from executor.blocks.connectors.events import EventBlock
 from executor.blocks.connectors.hooks import Registrations
+from executor.blocks.connectors.validate import checked
 from executor.blocks.http.client import GuardedClient
 from executor.blocks.services import Services
 from executor.errors import BadRequest, DeliveryRefused

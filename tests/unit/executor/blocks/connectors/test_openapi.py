@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from executor.blocks.connectors import openapi
 from executor.blocks.connectors.block import ConnectorBlock, request_of
-from executor.blocks.connectors.document import checked
+from executor.blocks.connectors.validate import checked
 from executor.errors import BadRequest, LimitExceeded
 
 Json = dict[str, Any]

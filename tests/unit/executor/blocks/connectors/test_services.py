@@ -16,8 +16,8 @@ import orjson
 import pytest
 
 from executor.blocks.connectors.block import ConnectorBlock
-from executor.blocks.connectors.document import read
 from executor.blocks.connectors.stored import connectors
+from executor.blocks.connectors.validate import read
 from executor.blocks.http.client import GuardedClient
 from executor.blocks.services import Services
 from executor.errors import BlockError, Lost
