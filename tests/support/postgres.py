@@ -112,8 +112,9 @@ def database(address: str, name: str, empty: bool = False) -> Iterator[str]:
 
 @cache
 def _migrated(address: str) -> str:
-    """The name of a database to copy: its migrations take three times as long as the copy."""
-    name = f"weft-migrated-{os.getpid()}"
+    """The name of a database to copy: its migrations take three times as long as the copy. It does not begin with
+    "weft", as those do that tests of `weft restore` remove."""
+    name = f"migrated-{os.getpid()}"
     with psycopg.connect(address, autocommit=True) as connection:
         connection.execute(f'CREATE DATABASE "{name}" TEMPLATE template0 LC_COLLATE "C.UTF-8"'.encode())
     session = Session(as_url(address, dbname=name), lambda point: None)

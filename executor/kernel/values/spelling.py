@@ -32,7 +32,8 @@ _RUN = re.compile(r"[A-Za-z0-9]+")
 _CUT_OFF = re.compile(r"(?:%[%0-9A-Fa-f]{0,40}|&[#;0-9A-Za-z]{0,40}|\\[\\%ux{0-9A-Fa-f]{0,40}|=[0-9A-F=\r\n]{0,20})\Z")
 # Between two characters: the end of a line, with the mark and the indentation of folded ones, or the zero of UTF-16.
 _ZERO: Final = r"(?:\x00|\\{1,15}u0000)"
-BREAK: Final = rf"(?:=?(?:\\{{1,15}}[rn]|[\r\n])+[ \t]*|{_ZERO})"
+_LINE_END: Final = r"(?:\\{1,15}[rn]|[\r\n])"
+BREAK: Final = rf"(?:=?{_LINE_END}+[ \t]*|{_ZERO})"
 _BREAKS = re.compile(f"{BREAK}*")
 _ZEROS = re.compile(r"\x00*")
 # One byte of ASCII that need not be escaped, and is: by numbers of two hexadecimal digits, or of decimal ones. Digits
@@ -44,7 +45,7 @@ _ESCAPE = re.compile(
     r"|=3D"
 )
 _HINTS = re.compile(r"[%&]|\\[ux/\\]|=3D")  # one of them is in all that `_ESCAPE` finds
-_ANY_BREAK = re.compile(BREAK)
+_ANY_BREAK = re.compile(rf"=?{_LINE_END}{{1,1000}}[ \t]*|{_ZERO}")  # `re` would keep a stack of all line ends
 
 
 def unescaped(text: str) -> str:
