@@ -123,9 +123,16 @@ async def _detail(call: Call, view: WebhookView) -> WebhookDetail:
 
 
 class ListenRequest(Struct, forbid_unknown_fields=True):
-    """POST /api/drafts/{id}/listen and /poll. `trigger`: the id of a webhook block, or of one that polls."""
+    """POST /api/drafts/{id}/listen. `trigger`: the id of a webhook block."""
 
     trigger: str
+
+
+class PollRequest(Struct, forbid_unknown_fields=True):
+    """POST /api/drafts/{id}/poll. `trigger`: the id of a block that polls. `after`: for the next event."""
+
+    trigger: str
+    after: str | None = None
 
 
 @route("POST", "/api/drafts/{id}/listen", "Get a test address of a webhook", needs="editor", audit=False)
@@ -138,15 +145,17 @@ async def listen(call: Call, id: str, body: ListenRequest) -> DraftAddress:
 @route(
     "POST",
     "/api/drafts/{id}/poll",
-    "Run a draft with the newest event of a source",
+    "Run a draft with an event of a source",
     status=202,
     needs="editor",
     audit=False,
 )
-async def poll_draft(call: Call, id: str, body: ListenRequest) -> DraftEvent:
+async def poll_draft(call: Call, id: str, body: PollRequest) -> DraftEvent:
     """Read the source of the `event.*` block `trigger` as the draft has it, and run the draft with its newest event.
-    409 `no_events`: there is none."""
-    return await call.engine.listening.poll(id, body.trigger)
+    409 `no_events`: there is none. To wait for the next one, send `after`, first '', then that of the answer before,
+    every few seconds until an answer has a `run`. 409 `listening_ended`: two minutes are over, or the trigger was
+    changed."""
+    return await call.engine.listening.poll(id, body.trigger, body.after)
 
 
 class HookStarted(Struct, frozen=True):

@@ -94,7 +94,7 @@ class DraftAddress(TypedDict):
     url: str; until_ms: int; auth: Literal["github", "hmac", "none", "token"]; secret: str | None
     secret_env: str | None
 class DraftDeleted(TypedDict): id: str; deleted: bool
-class DraftEvent(TypedDict): run: str; input: Any
+class DraftEvent(TypedDict): run: str | None; input: Any; after: str | None; until_ms: int | None; newest: bool
 class DraftFolder(TypedDict): id: str; folder: str
 class DraftPage(TypedDict): drafts: list[DraftSummary]; next: str | None
 class RunAccepted(TypedDict):

@@ -160,8 +160,9 @@ class RunCalls:
         """Return an address of the webhook block `trigger` that runs the draft for 10 minutes."""
 
     @route("POST", "/api/drafts/{id}/poll")
-    def poll_draft(self, draft: str, trigger: str) -> Call[answers.DraftEvent]:
-        """Run the draft with the newest event of the source of the block `trigger`."""
+    def poll_draft(self, draft: str, trigger: str, after: str | None = None) -> Call[answers.DraftEvent]:
+        """Run the draft with the newest event of the source of the block `trigger`. With `after`, first '', then that
+        of the answer before: with the next one, once there is one."""
 
     @route("GET", "/api/drafts/{id}/inputs")
     def draft_inputs(self, draft: str) -> Call[answers.InputList]:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import sqlite3
+from contextlib import closing
 from typing import Any
 
 import httpx
 from playwright.sync_api import expect
 
-from tests.browser.conftest import Contexts, Servers
+from tests.browser.conftest import Contexts, Servers, Watched
 from tests.browser.editor import Api, Editor, document
 from tests.browser.test_a11y import findings
+from tests.support.server import SyncServerProcess
 
 
 def block(type: str, x: int, y: int = 0, **params: Any) -> dict[str, Any]:
@@ -90,7 +93,7 @@ def test_a_test_event_is_listened_for_before_publishing(servers: Servers, contex
     editor.open({**doc, "name": "listened"})
     editor.at("try").click()
     editor.at("listen").click()
-    expect(editor.at("listening")).to_contain_text("left")
+    expect(editor.at("listening")).to_contain_text("Listening…")
     url, secret = (editor.at(f"listen-{name}").inner_text() for name in ("url", "secret"))
     assert httpx.post(url, json={"n": 1}).status_code == 401
     sent = httpx.post(url, json={"n": 41}, headers={"authorization": f"Bearer {secret}"})
@@ -110,3 +113,49 @@ def test_a_test_event_is_listened_for_before_publishing(servers: Servers, contex
     assert again.status_code == 202, "the address is still the same"
     assert Api(second.url).until(again.json()["run"], "succeeded") == "succeeded"
     assert Api(second.url).get("/api/workflows")["workflows"] == []
+
+
+def test_the_next_event_of_a_source_is_listened_for(
+    editor: Editor, watched: Watched, server: SyncServerProcess
+) -> None:
+    """Nothing is started before it comes, and listening continues after a reload."""
+    watched.allow("Failed to load resource")
+    path = server.folder / "databases" / "listened.db"
+    path.parent.mkdir(exist_ok=True)
+    query = "SELECT id, item FROM orders WHERE id > coalesce(:cursor, 0) ORDER BY id"
+    blocks = {
+        "order": {**block("event.rows", 0, database=path.name, query=query), "name": "Order"},
+        "b": block("set", 320, value="<order.event.item>"),
+    }
+    doc = document(blocks, [("order", "b")])
+    del doc["blocks"]["start"]
+    editor.open({**doc, "name": "waits"})
+    editor.at("try").click()
+    editor.at("listen").click()
+    expect(editor.at("playground").get_by_role("alert")).to_contain_text("there is no SQLite file 'listened.db'")
+    with closing(sqlite3.connect(path)) as shop:
+
+        def order(item: str) -> None:
+            shop.execute("INSERT INTO orders (item) VALUES (?)", [item])
+            shop.commit()
+
+        shop.execute("CREATE TABLE orders (id INTEGER PRIMARY KEY, item TEXT)")
+        order("old")
+        editor.at("listen").click()
+        expect(editor.at("listening")).to_contain_text("Listening…")
+        assert not findings(editor.page)
+        editor.at("newest-event").click()
+        events = editor.at("playground").locator(".talk__event")
+        expect(events).to_contain_text('"item":"old"')
+        editor.at("listen").click()
+        editor.at("listening").get_by_role("button", name="Cancel").click()
+        editor.at("listen").click()
+        expect(editor.at("listening")).to_contain_text("The next event at the source runs the draft.")
+        order("tea")
+        order("ink")
+        editor.page.reload()
+        expect(events.last).to_contain_text('"item":"tea"')
+        editor.has_status("b", "succeeded")
+        expect(editor.at("listen")).to_be_visible()
+    assert len(editor.api.get("/api/runs", draft=editor.draft_id)["runs"]) == 2
+    assert "waits" not in str(editor.api.get("/api/schedules")["schedules"])

@@ -12,8 +12,9 @@ import email.policy
 import imaplib
 import socket
 import ssl
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from email.message import EmailMessage
+from functools import partial
 from typing import Any, Final
 
 from msgspec import Struct
@@ -47,9 +48,11 @@ class Read(Struct, frozen=True):
     renumbered: bool = False
 
 
-async def read(services: Services, account: Account, folder: str, position: Mapping[str, Any], *, marks: bool) -> Read:
-    """Return the mails after `position`, or only the end of the folder with `marks`. Raises BlockError: mail_failed,
-    address_refused, secret_host_refused."""
+async def read(
+    services: Services, account: Account, folder: str, position: Mapping[str, Any], marks: bool, newest: bool
+) -> Read:
+    """Return the mails after `position`, or the last one with `newest`, or only the end of the folder with `marks`.
+    Raises BlockError: mail_failed, address_refused, secret_host_refused."""
     assert account.place is not None
     host, port = account.place[0].strip("[]"), account.place[1]
     check_place("imap", host, port, [(SIGN_IN, account.password), (SIGN_IN, account.token)])
@@ -57,7 +60,8 @@ async def read(services: Services, account: Account, folder: str, position: Mapp
         link, here = await dialled(services, host, port)
     except OSError as error:
         raise _failed(f"the mail server could not be reached: {error}", True) from error
-    return await asyncio.to_thread(_read, link, here, host, port, account, folder, dict(position), marks)
+    new = partial(_new, folder=folder, position=dict(position), marks=marks, newest=newest)
+    return await asyncio.to_thread(_read, link, here, host, port, account, new)
 
 
 class _Client(imaplib.IMAP4):
@@ -77,9 +81,7 @@ def _read(
     host: str,
     port: int,
     account: Account,
-    folder: str,
-    position: dict[str, Any],
-    marks: bool,
+    new: Callable[[imaplib.IMAP4], Read],
 ) -> Read:
     try:
         link.settimeout(TIMEOUT_S)
@@ -90,7 +92,7 @@ def _read(
                 client.starttls(context)
             _sign_in(client, account)
             try:
-                return _new(client, folder, position, marks)
+                return new(client)
             finally:
                 client.logout()
     except imaplib.IMAP4.error as error:
@@ -113,7 +115,7 @@ def _sign_in(client: imaplib.IMAP4, account: Account) -> None:
         ) from error
 
 
-def _new(client: imaplib.IMAP4, folder: str, position: dict[str, Any], marks: bool) -> Read:
+def _new(client: imaplib.IMAP4, folder: str, position: dict[str, Any], marks: bool, newest: bool) -> Read:
     quoted = '"' + folder.replace("\\", "\\\\").replace('"', '\\"') + '"'
     status, answer = client.select(quoted, readonly=True)
     if status != "OK":
@@ -126,6 +128,8 @@ def _new(client: imaplib.IMAP4, folder: str, position: dict[str, Any], marks: bo
     uids = sorted(uid for uid in map(int, (listed[0] or b"").split()) if uid > last)  # `*` is the last one, at least
     if marks or renumbered:
         return Read(validity, max([*uids, following - 1, 0]), [], renumbered=renumbered)
+    if newest:
+        uids = uids[-1:]
     mails = _mails(client, uids[:MAILS_MAX])
     return Read(validity, max([last, *uids[:MAILS_MAX]]), mails, len(uids) > MAILS_MAX)
 

@@ -29,11 +29,12 @@ class Event(Struct, frozen=True):
 
 class Before(Struct, frozen=True):
     """The place of the source after the poll before. `position` is the source's own, None at the first poll; `seen` has
-    the ids of its last events."""
+    the ids of its last events. `newest`: of what is there, only the last event is wanted."""
 
     position: Any
     seen: Container[str]
     first: bool
+    newest: bool = False
 
 
 class Found(Struct, frozen=True):

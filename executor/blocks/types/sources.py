@@ -205,13 +205,13 @@ class _Mail(TypedParams, literal=True):
 async def _poll_mail(ctx: StepContext, before: Before) -> Found:
     params = _Mail(ctx.params)
     position = before.position if isinstance(before.position, dict) else {}
-    marks = before.first and not Polling(ctx.params).existing
+    marks = before.first and not (before.newest or Polling(ctx.params).existing)
 
     async def read(credential: Credential | None) -> mailbox.Read:
         server = params.server if params.server.rstrip("]").rpartition(":")[2].isdigit() else f"{params.server}:993"
         account = mail.account_of(server, credential, params.account or "")
         assert account is not None and account.place is not None, "there is a connection and a server"
-        return await mailbox.read(services_of(ctx), account, params.folder, position, marks=marks)
+        return await mailbox.read(services_of(ctx), account, params.folder, position, marks, before.newest)
 
     found = await signed_in(ctx, params.connection, read)
     events = [Event(f"{found.validity}:{uid}", value) for uid, value in found.mails]

@@ -1,32 +1,37 @@
-"""Test events of drafts: the newest one of a source that is polled, and test addresses of webhooks. For some minutes a
-draft has an address of its own, whose requests run the draft as it is stored then. Nothing needs to be published.
+"""Test events of drafts: the next or the newest one of a source that is polled, and test addresses of webhooks. For
+some minutes a draft has an address of its own, whose requests run the draft as it is stored then. Nothing needs to be
+published.
 
-An address is not stored: the id of the address has the moment at which it ends and a token that signs both. So it
-survives a restart of the server, and ends by itself."""
+Neither an address nor the place in a source is stored: the id of the address has the moment at which it ends and a
+token that signs both, and so has the place that the caller sends back. So they survive a restart of the server, and end
+by themselves."""
 
 from __future__ import annotations
 
 import secrets
+from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Callable
 from typing import Any, Final
 
 import orjson
 from msgspec import Struct
+from msgspec.json import decode, encode
 from msgspec.structs import replace
 
-from executor.blocks.types.polled import Polling
+from executor.blocks.types.polled import Polling, digest
 from executor.errors import BadRequest, BlockError, Conflict, NotFound, WebhookDisabled
 from executor.kernel.store.topics.webhooks import Auth, WebhookRow
 from executor.service.parts import Parts, Topic
 from executor.service.topics.before_runs import shown_errors
 from executor.service.topics.drafts import Drafts
 from executor.service.triggers.declared import StartOf, draft_webhook
-from executor.service.triggers.polls import Polls
+from executor.service.triggers.polls import Polls, State
 from executor.service.triggers.requests import Received, envelope, same
 from executor.service.triggers.webhooks import Delivered, Webhooks
 
 TEST: Final = "test:"
 LISTEN_MS: Final = 10 * 60_000
+NEXT_MS: Final = 2 * 60_000  # for the next event of a source, which is asked for every few seconds
 
 
 class DraftAddress(Struct, frozen=True):
@@ -41,10 +46,22 @@ class DraftAddress(Struct, frozen=True):
 
 
 class DraftEvent(Struct, frozen=True):
-    """`run` of the draft was started with this `input`."""
+    """`run` of the draft was started with this `input`. If it is None, there is no event yet: until `until_ms`, `after`
+    asks for the next one. `newest`: there were events before."""
 
-    run: str
+    run: str | None
     input: Any
+    after: str | None = None
+    until_ms: int | None = None
+    newest: bool = False
+
+
+class _Place(Struct, frozen=True):
+    """The place in a source: `after` of a DraftEvent."""
+
+    until_ms: int
+    newest: bool
+    state: State
 
 
 class Listening(Topic):
@@ -56,25 +73,48 @@ class Listening(Topic):
         self._webhooks = webhooks
         self._polls = polls
 
-    async def poll(self, draft: str, trigger: str) -> DraftEvent:
-        """Run the draft with the newest event of the source of this block; the published trigger is not concerned.
-        Raises NotFound, CompileError, BadRequest, Conflict (no_events), and the errors of the source."""
+    async def poll(self, draft: str, trigger: str, after: str | None = None) -> DraftEvent:
+        """Run the draft with the newest event of the source of this block, or with the next one `after` what an answer
+        before had; '' begins. The published trigger is not concerned. Raises NotFound, CompileError, BadRequest,
+        Conflict (no_events, listening_ended), and the errors of the source."""
         view = await self._drafts.get(draft)
         plan = await self._parts.compiler.plan(view.document, trigger)
         node = plan.nodes[plan.regions[0].entries[0]]
+        name = f"{TEST}{draft}:{trigger}:{digest(f'{node.type} {bytes(node.params).decode()}')}"
+        place = self._opened(name, after) if after else None
         with shown_errors(self._parts, "params_invalid"):
             try:
-                event = await self._polls.sample(StartOf(plan.name or draft, 0, plan, node), f"poll:{TEST}{draft}")
+                start = StartOf(plan.name or draft, 0, plan, node)
+                event, state = await self._polls.look(start, f"poll:{name}", None if place is None else place.state)
             except TimeoutError:
                 raise BlockError("the source did not answer in time", code="http_timeout", retryable=True) from None
+        if after is not None and (place is None or event is None):
+            place = place or _Place(self._clock.now_ms() + NEXT_MS, event is not None, state)
+            sealed = self._sealed(name, replace(place, state=state))
+            return DraftEvent(None, None, sealed, place.until_ms, place.newest)
         if event is None:
             raise Conflict("there is no event in the source yet", code="no_events")
         input = {"event": event.value, "id": event.id, "at": self._clock.now_ms()}
         if Polling(orjson.loads(bytes(node.params))).groups:
             input["events"] = [event.value]
         input = self._parts.redactor.redact_value(input)
-        started, _ = await self._drafts.run(draft, input=input, trigger=trigger)
+        # Asked again because the answer was lost, it is the same run.
+        key = f"next:{digest(event.id)}:{place.until_ms}:{name}"[:200] if place else None
+        started, _ = await self._drafts.run(draft, input=input, trigger=trigger, idempotency_key=key)
         return DraftEvent(started.run, input)
+
+    def _sealed(self, name: str, place: _Place) -> str:
+        data = urlsafe_b64encode(encode(place)).decode()
+        return f"{data}.{self._parts.links.page_token(f'{name}:{data}', 0)}"
+
+    def _opened(self, name: str, after: str) -> _Place:
+        """Raises Conflict, also if the trigger was changed since."""
+        data, _, token = after.partition(".")
+        if same(token, self._parts.links.page_token(f"{name}:{data}", 0)):
+            place = decode(urlsafe_b64decode(data), type=_Place)
+            if self._clock.now_ms() < place.until_ms:
+                return place
+        raise Conflict("listening has ended, or the trigger was changed", code="listening_ended", hint="Listen again.")
 
     async def listen(self, draft: str, trigger: str) -> DraftAddress:
         """Return an address for the next minutes. Raises NotFound, BadRequest (not_a_webhook)."""

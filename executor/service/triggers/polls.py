@@ -143,11 +143,16 @@ class Polls(Topic):
         known = State() if state is None else state
         return await self.ask(start, f"poll:{row.id}", Before(known.position, _Seen(known.seen), state is None))
 
-    async def sample(self, start: StartOf, name: str) -> Event | None:
-        """Return the newest event that a first poll finds, for a test; or None. Raises BlockError, TimeoutError."""
+    async def look(self, start: StartOf, name: str, state: State | None) -> tuple[Event | None, State]:
+        """Return the first event after this state, or the newest one without it, and the state after it, for a test.
+        Nothing is stored. Raises BlockError, TimeoutError."""
+        known, first = State() if state is None else state, state is None
         async with asyncio.timeout(SAMPLE_S):
-            found = await self.ask(start, name, Before(None, _Seen(()), True), existing=True)
-        return found.events[-1] if found.events else None
+            found = await self.ask(start, name, Before(known.position, _Seen(known.seen), first, newest=first))
+        ids, seen = {digest(event.id): event for event in found.events}, set(known.seen)
+        new = [event for id, event in ids.items() if id not in seen]
+        state = State(found.position, [*(id for id in known.seen if id not in ids), *ids][-SEEN_MAX:])
+        return (new[-1 if first else 0] if new else None), state
 
     async def ask(self, start: StartOf, name: str, before: Before, **more: Any) -> Found:
         """Call a source with the params of its node, as an attempt of a run would, and `more`. Raises BlockError."""

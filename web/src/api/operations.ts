@@ -76,6 +76,7 @@ import type {
   NodeShown,
   OpenApiImport,
   OpenApiImported,
+  PollRequest,
   PublicWait,
   QueryAnswer,
   QueryRequest,
@@ -736,11 +737,11 @@ export interface Operations {
     body: ListenRequest
     answer: DraftAddress
   }
-  /** Run a draft with the newest event of a source. */
+  /** Run a draft with an event of a source. */
   'POST /api/drafts/{id}/poll': {
     path: { id: string }
     query: Record<never, never>
-    body: ListenRequest
+    body: PollRequest
     answer: DraftEvent
   }
   /** List secrets. */

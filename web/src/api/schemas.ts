@@ -517,10 +517,14 @@ export interface DraftDeleted {
   deleted: boolean
 }
 
-/** `run` of the draft was started with this `input`. */
+/** `run` of the draft was started with this `input`. If it is None, there is no event yet: until `until_ms`, `after`
+ * asks for the next one. `newest`: there were events before. */
 export interface DraftEvent {
-  run: string
+  run: string | null
   input: Json
+  after: string | null
+  until_ms: number | null
+  newest: boolean
 }
 
 export interface DraftFolder {
@@ -954,7 +958,7 @@ export interface LastRun {
   finished_at_ms: number | null
 }
 
-/** POST /api/drafts/{id}/listen and /poll. `trigger`: the id of a webhook block, or of one that polls. */
+/** POST /api/drafts/{id}/listen. `trigger`: the id of a webhook block. */
 export interface ListenRequest {
   trigger: string
 }
@@ -1285,6 +1289,12 @@ export interface Passage {
   title: string
   source: string
   position: number
+}
+
+/** POST /api/drafts/{id}/poll. `trigger`: the id of a block that polls. `after`: for the next event. */
+export interface PollRequest {
+  trigger: string
+  after?: string | null
 }
 
 /** A model, and its price in US dollars for a million tokens of input and of output. */

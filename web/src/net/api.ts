@@ -137,8 +137,9 @@ export const api = {
     ),
   /** An address of a webhook block that runs the draft, for some minutes. */
   listen: (id: string, trigger: string) => post(`/api/drafts/${enc(id)}/listen`, { trigger }, answer(is.DraftAddress)),
-  /** Run the draft with the newest event of a block that polls. */
-  pollDraft: (id: string, trigger: string) => post(`/api/drafts/${enc(id)}/poll`, { trigger }, answer(is.DraftEvent)),
+  /** Run the draft with the newest event of a block that polls, or with the next one `after` ('' begins). */
+  pollDraft: (id: string, trigger: string, after?: string) =>
+    post(`/api/drafts/${enc(id)}/poll`, { trigger, after }, answer(is.DraftEvent)),
   /** Inputs of the last runs of a draft, newest first. */
   draftInputs: async (id: string): Promise<Json[]> =>
     (await get(`/api/drafts/${enc(id)}/inputs`, answer(is.InputList))).inputs,

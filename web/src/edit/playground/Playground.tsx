@@ -4,11 +4,10 @@ import { useEffect, useRef, useState, type FormEvent, type ReactElement, type Re
 import { useStore } from 'zustand'
 import type { JsonObject } from '../../api/schemas'
 import { runDraft } from '../../actions/start'
-import { api } from '../../net/api'
 import { formSchema, triggersOf } from '../../document/triggers'
 import { defaultsOf, fieldsOf, readTyped, type Typed } from '../../forms/fields/form'
 import { SchemaForm } from '../../forms/fields/SchemaForm'
-import { docStore, flush, specsStore } from '../../state/doc'
+import { docStore, specsStore } from '../../state/doc'
 import { openRun, runStore } from '../../state/live'
 import { uiStore } from '../../state/ui'
 import { isEnded } from '../../run'
@@ -58,18 +57,6 @@ export default function Playground({ draft }: { draft: string }): ReactElement {
     } catch (error) {
       setTrouble(messageOf(error))
       return false
-    }
-  }
-  const poll = async (): Promise<void> => {
-    if (!trigger) return
-    setTrouble('')
-    try {
-      await flush()
-      const { run, input } = await api.pollDraft(draft, trigger.id)
-      setTalk((now) => ({ ...now, turns: [...now.turns, { run, input: input ?? null, trigger: trigger.id }] }))
-      void openRun(run)
-    } catch (error) {
-      setTrouble(messageOf(error))
     }
   }
   return (
@@ -122,10 +109,11 @@ export default function Playground({ draft }: { draft: string }): ReactElement {
         <Composer onSend={(message) => send({ message, conversation: talk.conversation })} />
       ) : (
         <EventForm key={trigger.id} trigger={trigger.id} onSend={send}>
-          {type === 'webhook' ? (
+          {type === 'webhook' || type?.startsWith('event.') ? (
             <Listen
               draft={draft}
               trigger={trigger.id}
+              polled={type !== 'webhook'}
               listening={talk.listening}
               known={talk.turns.map((turn) => turn.run)}
               onListen={(listening) => setTalk(({ listening: _, ...now }) => (listening ? { ...now, listening } : now))}
@@ -134,30 +122,10 @@ export default function Playground({ draft }: { draft: string }): ReactElement {
                 void openRun(turn.run)
               }}
             />
-          ) : type?.startsWith('event.') ? (
-            <NewestEvent onPoll={poll} />
           ) : null}
         </EventForm>
       )}
     </section>
-  )
-}
-
-/** "Run with the newest event" of the source, as the draft has it. */
-function NewestEvent({ onPoll }: { onPoll: () => Promise<void> }): ReactElement {
-  const [polling, setPolling] = useState(false)
-  const why = useWhyNot() ?? (polling ? 'Reading the source' : null)
-  const run = async (): Promise<void> => {
-    setPolling(true)
-    await onPoll()
-    setPolling(false)
-  }
-  return (
-    <div className="talk__listen">
-      <Button data-testid="newest-event" icon="play" why={why} onClick={() => void run()}>
-        Run with the newest event
-      </Button>
-    </div>
   )
 }
 

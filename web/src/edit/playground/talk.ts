@@ -13,8 +13,19 @@ export interface Talk {
   /** Agents remember by it; a new talk has another one. */
   conversation: string
   turns: readonly Turn[]
-  /** The test address of a webhook, until it ends. */
-  listening?: { trigger: string; since: number; address: DraftAddress }
+  /** The test address of a webhook, or the place in a source that is polled, until it ends. */
+  listening?: Listening
+}
+
+export interface Listening {
+  trigger: string
+  since: number
+  until_ms: number
+  address?: DraftAddress
+  /** What asks for the next event. */
+  after?: string
+  /** There were events before. */
+  newest?: boolean
 }
 
 const TURNS_MAX = 50

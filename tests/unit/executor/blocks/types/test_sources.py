@@ -202,6 +202,12 @@ async def test_more_mails_than_one_poll_reads(server: Imap, tmp_path: Path, monk
         for n in range(5):
             server.add(f"Mail {n}")
         assert [one["event"]["subject"] for one in await mails.again()] == [f"Mail {n}" for n in range(5)]
+        block = {"type": "event.mail", "params": {"server": server.place, "connection": "post"}}
+        draft = await mails.engine.drafts.create({"format": "weft/1", "name": "one", "blocks": {"e": block}})
+        assert (await mails.engine.listening.poll(draft.id, "e")).input["event"]["subject"] == "Mail 4"
+        begun = await mails.engine.listening.poll(draft.id, "e", "")
+        server.add("Next")
+        assert (await mails.engine.listening.poll(draft.id, "e", begun.after)).input["event"]["subject"] == "Next"
 
 
 async def test_a_wrong_password_and_a_server_that_is_not_there(server: Imap, tmp_path: Path) -> None:

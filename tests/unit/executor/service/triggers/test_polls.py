@@ -308,10 +308,40 @@ async def test_a_draft_runs_with_the_newest_event(service: Shop) -> None:
         service.status = 500
         with pytest.raises(BlockError, match="answered 500"):
             await weft.listening.poll(draft.id, "order")
+        service.status = 200
+        newest = await weft.listening.poll(draft.id, "order", "")
+        assert newest.run is None and newest.newest
+        service.add("ink", "glue")
+        next = await weft.listening.poll(draft.id, "order", newest.after)
+        assert next.run is not None and next.input["event"]["name"] == "ink"
+        again = await weft.listening.poll(draft.id, "order", newest.after)
+        assert again.run == next.run, "an answer that was lost starts no second run"
+        assert await weft.schedules.all() == []
         start = {**watching(), "blocks": {"order": {"type": "start"}}, "edges": []}
         other = await weft.drafts.create(start)
         with pytest.raises(BlockError, match="cannot poll"):
             await weft.listening.poll(other.id, "order")
+
+
+async def test_listening_for_the_next_event_ends(service: Shop) -> None:
+    async with opened(service) as weft:
+        draft = await weft.drafts.create(watching())
+        begun = await weft.listening.poll(draft.id, "order", "")
+        assert not begun.newest and begun.after is not None
+        waiting = await weft.listening.poll(draft.id, "order", begun.after)
+        assert (waiting.run, waiting.until_ms, waiting.newest) == (None, begun.until_ms, False)
+        ended = pytest.raises(Conflict, match="has ended")
+        for wrong in (f"x{begun.after}", begun.after[:-1], "x"):
+            with ended:
+                await weft.listening.poll(draft.id, "order", wrong)
+        changed = await weft.drafts.put(draft.id, 1, watching(shop="north"))
+        with ended:
+            await weft.listening.poll(draft.id, "order", begun.after)
+        await weft.drafts.put(draft.id, changed.rev, watching())
+        weft.parts.clock.set(begun.until_ms)
+        with ended:
+            await weft.listening.poll(draft.id, "order", begun.after)
+        assert await weft.runs.list() == [] and await weft.schedules.all() == []
 
 
 async def test_an_event_that_is_too_large_is_listed_and_passed_over(service: Shop) -> None:
