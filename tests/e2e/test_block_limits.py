@@ -71,4 +71,4 @@ async def contend(database: str, folder: Path, runs: int, branches: int, calls_p
 @pytest.mark.soak
 @pytest.mark.timeout(1800)
 async def test_a_limit_of_five_blocks_is_never_six(database: str, tmp_path: Path) -> None:
-    assert await contend(database, tmp_path, size(12, 40), 50, size(30, 100), 1700) >= 5
+    assert await contend(database, tmp_path, size(6, 40), 50, size(15, 100), 1700) >= 5

@@ -19,7 +19,7 @@ from tests.support.size import size
 AT_MOST = 5
 PROCESSES = 4
 LINE = len(b"1 5\n")
-RUNS = size(800, 3_000)
+RUNS = size(400, 3_000)
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
@@ -73,5 +73,5 @@ async def test_a_limit_holds_over_processes(database: str, tmp_path: Path) -> No
 @pytest.mark.soak
 @pytest.mark.timeout(900)
 async def test_a_limit_of_five_is_never_six(database: str, tmp_path: Path) -> None:
-    claimed, killed = await contend(database, tmp_path, RUNS, RUNS // 50, 840)
+    claimed, killed = await contend(database, tmp_path, RUNS, size(10, 60), 840)
     assert claimed >= RUNS - 4 * killed and killed >= 5

@@ -15,7 +15,7 @@ from tests.support.size import WHOLE, size
 pytestmark = pytest.mark.proof
 
 ROOT = Path(__file__).parents[2]
-EVERY = size(60, 1)
+EVERY = size(120, 1)
 # Changes the scenario has no use for, and where they are broken instead.
 ELSEWHERE = {
     "put_upkeep_note": "one statement: tests/promises/test_operation_gc.py kills a server between two",
@@ -143,7 +143,7 @@ async def test_nothing_acknowledged_is_lost_wherever_it_breaks(database: str) ->
 async def test_every_commit_is_killed_and_every_answer_to_one_is_lost() -> None:
     """On PostgreSQL, where the process that commits and the one that asks for it may each end alone."""
     pytest.importorskip("psycopg")
-    every = str(size(4, 1))
+    every = str(size(8, 1))
     text = await run("--database", "postgres", "--at", "before_commit", "--actions", "kill,drop", "--every", every)
     print(text)
     assert text.endswith("\n0 violations\n")

@@ -16,10 +16,10 @@ pytest.importorskip("psycopg")
 pytestmark = pytest.mark.proof
 
 ROOT = Path(__file__).parents[2]
-RUNS = size(500, 5000)
-TROUBLE_S = size(90, 900)
+RUNS = size(250, 5000)
+TROUBLE_S = size(45, 900)
 # On a busy machine fewer runs than wanted may be submitted in the time there is; the output says how many were.
-AT_MOST_S = size(150, 5400)
+AT_MOST_S = size(90, 5400)
 
 
 @pytest.mark.soak

@@ -19,7 +19,8 @@ from executor.open.testing.scripted_http import ScriptedHttp
 from executor.service.views import RunView, WaitView
 
 STUCK_S: Final = 10.0  # without any progress
-IDLE_S: Final = 0.25  # idle time of a run in memory, such as one that waits to try again
+IDLE_LOOKS: Final = 4  # that find a run in memory idle, such as one that waits to try again
+LOOK_AGAIN_S: Final = 0.02
 _TURNS_MAX: Final = 10_000
 
 Answers = Mapping[str, Any]
@@ -56,7 +57,7 @@ async def finish(
     if not isinstance(clock, ManualClock):
         raise TypeError("finish moves a ManualClock: open the engine with weft.testing.engine")
     loop = asyncio.get_running_loop()
-    commits, since_s = -1, loop.time()
+    commits, since_s, idle = -1, loop.time(), 0
     answered: set[tuple[str, str]] = set()
     for _ in range(_TURNS_MAX):
         await settled(engine, within_s=1.0)
@@ -64,19 +65,22 @@ async def finish(
         if view.status in TERMINAL:
             return view
         if engine.figures.commits != commits:  # of this run, or of one below it
-            commits, since_s = engine.figures.commits, loop.time()
+            commits, since_s, idle = engine.figures.commits, loop.time(), 0
         if engine.figures.attempts:
-            since_s = loop.time()  # a handler is at work: it has a time limit of its own
+            since_s, idle = loop.time(), 0  # a handler is at work: it has a time limit of its own
             continue
         if await _answer(engine, run, answers or {}, answered):
             continue
-        if (view.status != "waiting" or view.children_active) and loop.time() - since_s < IDLE_S:
-            continue  # it is about to do something: time would pass in the middle of it
+        if (view.status != "waiting" or view.children_active) and idle < IDLE_LOOKS:
+            idle += 1  # it may be about to do something: time would pass in the middle of it
+            await asyncio.sleep(LOOK_AGAIN_S)
+            continue
         due_ms = await _next_due_ms(engine)
         if due_ms is not None:
             if before_move is not None:
                 before_move(due_ms)
             clock.set(max(due_ms, clock.now_ms()))
+            idle = 0
         elif loop.time() - since_s > STUCK_S:
             open = [f"{wait.key} ({wait.kind})" for wait in view.waits] or ["nothing that can be seen"]
             raise Stuck(f"the run waits for {', '.join(open)}, and nothing is due")

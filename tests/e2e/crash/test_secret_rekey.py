@@ -18,8 +18,8 @@ from tests.support.server import SyncServerProcess
 from tests.support.size import size
 
 OLD, NEW = "the old key of this server", "the new key of this server"
-COUNT = size(250, 500)
-KILLS_MAX = 6
+COUNT = size(120, 500)
+KILLS_MAX = size(3, 6)
 
 
 @pytest.mark.proof
