@@ -23,6 +23,7 @@ from executor.open.testing.play import CANCEL
 from executor.open.testing.process import DONE, ERROR_FILE, Process, Result, Workflow, in_child
 from executor.service.views import WaitView
 from tests.support.durable_functions import after, do, outside
+from tests.support.size import size
 
 LONG = 60 * 86_400  # the clock of a test is moved to the next time that is due, also while a run works
 
@@ -183,6 +184,7 @@ def check(result: Result) -> None:
     assert effects == [*done, *(f"undo {what}" for what in reversed(done))] and result.status == "cancelled"
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("when", ["before", "after"])
 async def test_cancelled_after_a_crash_at_each_commit_and_killed_at_each_commit_of_the_compensation(
     when: When, tmp_path: Path
@@ -190,7 +192,8 @@ async def test_cancelled_after_a_crash_at_each_commit_and_killed_at_each_commit_
     Registry.load(connectors())  # as crash_everywhere does: their imports are done once
     await in_child(Process(WORKFLOW, tmp_path).make, tmp_path)
     crashes = 0
-    for commit in range(1, COMMITS_MAX):
+    # Each second commit of each kind, and all of them in `make soak`.
+    for commit in range(size(1 if when == "before" else 2, 1), COMMITS_MAX, size(2, 1)):
         outside.clear()
         cancelled = copied(tmp_path, f"cancelled-{commit}")
         if await play(cancelled, commit, when) is not None:
@@ -208,7 +211,7 @@ async def test_cancelled_after_a_crash_at_each_commit_and_killed_at_each_commit_
             shutil.rmtree(folder)
             if result is not None:
                 break
-    assert crashes > 50
+    assert crashes > size(25, 50)
 
 
 def copied(folder: Path, name: str) -> Path:
