@@ -126,6 +126,7 @@ async def build_engine(settings: Settings, *, work: bool = True) -> Engine:
         limits=RunLimits(lanes=settings.lanes, queued=settings.queue_max, file_bytes=settings.file_bytes),
         kubernetes=settings.kubernetes,
         sqlite_folders=settings.folders_of_sqlite,
+        file_folders=settings.file_folders,
         own_database=None if settings.db_address else settings.db_path,
         runners=Runners(processes=settings.processes, dask=settings.dask),
         secrets_command=secrets_command(settings),

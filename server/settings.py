@@ -461,9 +461,10 @@ def _check_paths(settings: Settings) -> None:
         above = next((each for each in path.absolute().parents if each.exists()), None)
         if above is not None and not above.is_dir():
             raise SettingsError(f"WEFT_DB cannot be {str(path)!r}: {str(above)!r} is not a folder")
-    for folder in settings.sqlite_folders:
-        if Path(folder).exists() and not Path(folder).is_dir():
-            raise SettingsError(f"WEFT_SQLITE_FOLDERS must be folders, and {folder!r} is a file")
+    for name, folders in ("SQLITE", settings.sqlite_folders), ("FILE", settings.file_folders):
+        for folder in folders:
+            if Path(folder).exists() and not Path(folder).is_dir():
+                raise SettingsError(f"WEFT_{name}_FOLDERS must be folders, and {folder!r} is a file")
     if settings.connectors is not None and not Path(settings.connectors).is_dir():
         raise SettingsError(f"WEFT_CONNECTORS must be a folder, not {settings.connectors!r}")
     if settings.bus_address is not None:

@@ -141,6 +141,8 @@ class Variables(msgspec.Struct, frozen=True):
     packages_key: Annotated[str, row("WEFT_PACKAGES_KEY", "the public key of that index, in base64")] | None = None
     sqlite_folders: Annotated[tuple[str, ...], row(
         "WEFT_SQLITE_FOLDERS", "folders of the files of `sql` blocks; else `databases` beside the database file")] = ()
+    file_folders: Annotated[tuple[str, ...], row(
+        "WEFT_FILE_FOLDERS", "folders whose files may start runs, by `event.file`")] = ()
     # A lease is renewed three times while it lasts: shorter ones would be lost to a slow disk, longer ones keep a run
     # asleep.
     lease_ms: Annotated[int, row(

@@ -87,7 +87,7 @@ class Services:
     `tool_servers` calls MCP servers. `sqlite_folders` have the files that `sql` blocks may open, except `own_database`.
     `secrets_command` is called for secrets that are not stored. `files`, `registry`, `knowledge`: of the engine,
     which sets them.
-    `tracing`: of a process that exports traces."""
+    `file_folders` have the files that start runs. `tracing`: of a process that exports traces."""
 
     sandbox: Sandbox
     http: GuardedClient
@@ -112,6 +112,7 @@ class Services:
     tool_servers: ToolClient = field(init=False)
     sqlite_folders: tuple[str, ...] = ()
     own_database: str | None = None
+    file_folders: tuple[str, ...] = ()
     databases: Databases = field(init=False)
     secrets_command: SecretsCommand | None = None
     tracing: Tracing | None = None

@@ -104,25 +104,24 @@ async def open_engine(
     processes: int | None = None,
     dask: str | None = None,
     sqlite_folders: Iterable[str | Path] = (),
+    file_folders: Iterable[str | Path] = (),
     tune_gc: bool = True,
 ) -> AsyncGenerator[Engine, None]:
     """Open `database` and work until the block is left. Runs that are open then continue when it is opened again.
 
     database       a SQLite file, made if missing, or a postgresql:// address; None for a file removed at the end
-    functions      the functions that blocks of type `python` may call, by name
+    functions, blocks  what blocks of type `python` may call, by name; block types beside those of installed packages
     workflows      workflows in Python, with their steps; called ones are stored
-    blocks         more block types, beside those of installed packages
     env, secrets   the values that `${NAME}` reads, and the names of secrets among them, kept out of records. With hosts
                    (`{"KEY": ["api.example.com"]}`) the rules of stored secrets hold; a list of names trusts documents
     models         servers of language models, `{"local": "http://127.0.0.1:11434/v1"}` for `local:llama3`
     prices         of these, in US dollars for a million tokens: `{"local": "0.15/0.60"}`, as in WEFT_PRICE_LOCAL
     allow_private  networks and `host:port` that `http` blocks may reach although they are private
     base_url       the address in resume links: the server on the same database, if there is one
-    secret         keys those links and seals stored secrets, 16 bytes or more. By default the key file beside the
-                   SQLite file (`runs.key` beside `runs.db`, made if it is missing), which a server on it uses too. On
-                   PostgreSQL there is none: links then end with this program, which stores no secrets
+    secret         keys those links and seals stored secrets, 16 bytes or more. By default the key file of a SQLite file
+                   (`runs.key`, made if missing), as of a server. On PostgreSQL, links end with this program without it
     processes, dask  for `policy.runner`: child processes, None for one a core; a scheduler, `tcp://host:8786`
-    sqlite_folders  folders with the SQLite files that `sql` blocks may open
+    sqlite_folders, file_folders  folders with the SQLite files that `sql` blocks may open; whose files may start runs
     tune_gc        lets Python's garbage collector run less often, as `weft serve` does, unless the program has set it
 
     Raises StoreError if the database or its key cannot be used; DefinitionError if a workflow is no document."""
@@ -139,6 +138,7 @@ async def open_engine(
             base_url=base_url,
             runners=Runners(processes=processes, dask=dask),
             sqlite_folders=tuple(map(str, sqlite_folders)),
+            file_folders=tuple(map(str, file_folders)),
             own_database=path,
         )
         engine = await Engine.open(store, registry=registry, services=services, secret=secret, bus=bus)

@@ -1,5 +1,5 @@
-"""A trigger that polls, killed at each commit, alone and beside another server: each item of the service starts one
-run. The service is a server of its own, which sees the runs."""
+"""A trigger that polls, killed at each commit, alone and beside another server: each item of the service, and each file
+of a folder, starts one run. The service is a server of its own, which sees the runs."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from shutil import copyfile
 from typing import Any, Literal
 
 import pytest
@@ -15,6 +16,7 @@ from executor.blocks.http.client import GuardedClient
 from executor.blocks.sandbox.sandbox import Sandbox
 from executor.blocks.services import Services
 from executor.blocks.types.registry import Registry
+from executor.blocks.types.sources import sources
 from executor.kernel.store.sqlite.store import SQLiteStore
 from executor.kernel.store.topics.store import Store
 from executor.open.engine import Engine
@@ -61,10 +63,11 @@ class Server(Armed):
         nth: int,
         fault: Callable[[str], None] | None = None,
         is_beside: bool = False,
+        folder: Path | None = None,
     ) -> None:
         super().__init__(database, fault)
         self._service, self._nth = service, nth
-        self._is_beside = is_beside
+        self._is_beside, self._folder = is_beside, folder
 
     async def work(self) -> None:
         polls.RUNS_MAX = 2  # type: ignore[misc]  # a constant, in a process of its own
@@ -72,14 +75,14 @@ class Server(Armed):
         clock = ManualClock(BEGIN_MS + self._nth * LATER_MS)
         engine = await Engine.open(
             self._store(),
-            registry=Registry.load([self._service.block()], sandbox=sandbox),
-            services=Services(sandbox=sandbox, http=GuardedClient(("127.0.0.1",))),
+            registry=Registry.load([self._service.block(), *sources()], sandbox=sandbox),
+            services=Services(sandbox=sandbox, http=GuardedClient(("127.0.0.1",)), file_folders=(str(self._folder),)),
             secret=SECRET,
             clock=clock,
         )
         self._armed = True
         try:
-            await engine.workflows.save(reporting(self._service))
+            await engine.workflows.save(reporting(self._service, self._folder))
             await until(lambda: self._is_idle(engine, clock), within_s=30)
         finally:
             self._armed = False
@@ -99,16 +102,18 @@ class Server(Armed):
         )
 
 
-def reporting(service: Shop) -> dict[str, Any]:
+def reporting(service: Shop, folder: Path | None = None) -> dict[str, Any]:
     """Each run reports its event to the service, with a key that is another one in another run."""
     document = watching()
+    if folder is not None:
+        document["blocks"]["order"] = {"type": "event.file", "params": {"folder": str(folder)}}
     document["blocks"]["note"] = {
         "type": "http",
         "params": {
             "method": "POST",
             "url": f"http://{service.place}/report",
             "idempotency_header": "Idempotency-Key",
-            "body": {"number": "<order.event.number>"},
+            "body": {"number": "<order.event.number>" if folder is None else "<order.event.name>"},
         },
     }
     return document
@@ -164,6 +169,31 @@ async def test_killed_at_every_commit(
             if code == DONE:
                 break
     assert killed == commit - 1 >= (1 if beside else 5)
+
+
+@pytest.mark.timeout(300)
+async def test_files_killed_at_every_commit(service: Shop, tmp_path: Path) -> None:
+    (folder := tmp_path / "in").mkdir()
+    (folder / "1").write_text("old")
+    first = str(tmp_path / "first.db")
+    assert await in_child(Server(first, service, 0, folder=folder).work, tmp_path) == DONE, _why(tmp_path)
+    for name in "23":
+        (folder / name).write_text(name)
+    assert await in_child(Server(first, service, 1, folder=folder).work, tmp_path) == DONE, _why(tmp_path)
+    assert service.reports == [], "they may be incomplete"
+    for commit in range(1, COMMITS_MAX):
+        service.reports.clear()
+        database = copyfile(first, tmp_path / f"{commit}.db")
+        code = await in_child(Server(str(database), service, 2, killer(commit, "after"), folder=folder).work, tmp_path)
+        assert code in (DONE, -9), _why(tmp_path)
+        if code == -9:
+            again = Server(str(database), service, 3, folder=folder)
+            assert await in_child(again.work, tmp_path) == DONE, _why(tmp_path)
+        assert {str(name) for name, _ in service.reports} == {"2", "3"}, f"killed after commit {commit}: lost"
+        assert len({key for _, key in service.reports}) == 2, f"killed after commit {commit}: doubled"
+        if code == DONE:
+            break
+    assert commit > 5
 
 
 def _why(folder: Path) -> str:

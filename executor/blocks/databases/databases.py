@@ -46,7 +46,7 @@ class Folders:
             raise _refused("this server permits no SQLite files")
         if not name or any(ord(character) < 0x20 for character in name):
             raise _refused("the name of a SQLite file must be one line of text")
-        inside = [path for path in (_inside(folder, name) for folder in self._folders) if path is not None]
+        inside = [path for path in (path_inside(folder, name) for folder in self._folders) if path is not None]
         if not inside:
             raise _refused(f"{name[:200]!r} is not in a folder for SQLite files")
         if self._own is not None and any(_belongs(path, self._own) for path in inside):
@@ -78,10 +78,12 @@ def _belongs(path: Path, own: str) -> bool:
     )
 
 
-def _inside(folder: str, name: str) -> Path | None:
+def path_inside(folder: str, name: str, *, root_too: bool = False) -> Path | None:
+    """Return the real path of what `name` is in the folder, or None if it is outside. `root_too`: the folder itself is
+    inside."""
     root = Path(os.path.realpath(folder))
     path = Path(os.path.realpath(root / name))
-    return path if root in path.parents else None
+    return path if root in path.parents or (root_too and path == root) else None
 
 
 def _new(path: Path, name: str) -> Path:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 from base64 import urlsafe_b64encode
-from collections.abc import Callable, Container
+from collections.abc import Awaitable, Callable, Container
 from typing import Any, Final, Protocol, runtime_checkable
 
 from msgspec import Struct
@@ -21,10 +21,15 @@ EVERY_DEFAULT_S: Final = 60
 
 
 class Event(Struct, frozen=True):
-    """One event. `id`: no other event of the source has it."""
+    """One event. `id`: no other event of the source has it. `load` returns its value, with files that it has stored,
+    once a run needs it, or raises BlockError."""
 
     id: str
-    value: Any
+    value: Any = None
+    load: Callable[[], Awaitable[Any]] | None = None
+
+    async def loaded(self) -> Any:
+        return self.value if self.load is None else await self.load()
 
 
 class Before(Struct, frozen=True):
@@ -43,12 +48,14 @@ class Found(Struct, frozen=True):
     position  where the source is after them
     more      there are further ones: it is polled again at once
     note      what could not be read, for people
+    again     from this position, too, all are found again until they are seen
     """
 
     events: list[Event]
     position: Any = None
     more: bool = False
     note: str | None = None
+    again: bool = False
 
 
 @runtime_checkable

@@ -1,4 +1,5 @@
-"""Triggers that poll a feed, the rows of a database, or a mailbox: `event.feed`, `event.rows`, `event.mail`."""
+"""Triggers that poll a feed, the rows of a database, a mailbox, or a folder of this server: `event.feed`, `event.rows`,
+`event.mail`, `event.file`."""
 
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ import msgspec
 
 from compiler.catalog import EVENT, BlockSpec, Finding, Params
 from executor.blocks.services import services_of
-from executor.blocks.types import http, mail, mailbox, sql
+from executor.blocks.types import dropped, http, mail, mailbox, sql
 from executor.blocks.types.connected import CONNECTION, signed_in
 from executor.blocks.types.params import FILLED, TypedParams, changed, param, shape
 from executor.blocks.types.polled import Before, Event, Found, Polling, digest, event_spec, passed_on
@@ -258,5 +259,17 @@ def sources() -> list[SourceBlock]:
                 icon="email",
             ),
             _poll_mail,
+        ),
+        SourceBlock(
+            event_spec(
+                EVENT + "file",
+                "New file",
+                "Starts the workflow for each file that appears in a folder of the server.",
+                dropped.Params.json_schema,
+                event=lambda _: dropped.FILE,
+                sentence="New file in {folder} | New file",
+                icon="file",
+            ),
+            dropped.poll,
         ),
     ]

@@ -94,9 +94,11 @@ class Listening(Topic):
             return DraftEvent(None, None, sealed, place.until_ms, place.newest)
         if event is None:
             raise Conflict("there is no event in the source yet", code="no_events")
-        input = {"event": event.value, "id": event.id, "at": self._clock.now_ms()}
+        with shown_errors(self._parts, "params_invalid"):
+            value = await event.loaded()
+        input = {"event": value, "id": event.id, "at": self._clock.now_ms()}
         if Polling(orjson.loads(bytes(node.params))).groups:
-            input["events"] = [event.value]
+            input["events"] = [value]
         input = self._parts.redactor.redact_value(input)
         # Asked again because the answer was lost, it is the same run.
         key = f"next:{digest(event.id)}:{place.until_ms}:{name}"[:200] if place else None

@@ -22,7 +22,7 @@ from compiler.diagnostics import CompileError
 from compiler.plan import Node
 from executor.blocks.services import Services
 from executor.blocks.types.polled import Before, Event, Found, Polling, Source, digest
-from executor.errors import BlockError, InputInvalid, StoreError, WeftError
+from executor.errors import BadRequest, BlockError, StoreError, WeftError
 from executor.kernel.core import facts as f
 from executor.kernel.handler.base import Access, Over, StepContext
 from executor.kernel.journal.codec import keep_plan
@@ -203,7 +203,7 @@ class Polls(Topic):
             known = State(known.position, [*known.seen, *(id for group in part for id, _ in group)])
             is_last = number == len(parts)
             if is_last and left.waiting:
-                known = replace(left, position=known.position, seen=known.seen)
+                known = replace(left, position=found.position if found.again else known.position, seen=known.seen)
             elif is_last:
                 present = dict.fromkeys(last)
                 known = State(found.position, [*(id for id in known.seen if id not in present), *present])
@@ -245,8 +245,10 @@ class Polls(Topic):
     ) -> tuple[list[NewRun], list[str]]:
         """Make the runs, and return beside them why events have none: their data cannot be the input of a run, which no
         further try would change. `are_lists`: runs get all events of their group."""
-        runs, failures = [], []
-        left = list(reversed(groups))
+        runs: list[NewRun] = []
+        failures: list[str] = []
+        loaded = [[one for each in group if (one := await self._loaded(*each, failures))] for group in groups]
+        left = [group for group in reversed(loaded) if group]
         while left:
             group, now_ms = left.pop(), self._clock.now_ms()
             id, event = group[0]
@@ -255,7 +257,9 @@ class Polls(Topic):
                 input["events"] = [each.value for _, each in group]
             try:
                 checked = await check_input(start.plan, self._parts.redactor.redact_value(input))
-            except InputInvalid as error:
+                # Only what a source has stored is a file of the run: its data may name any.
+                files = (await self._parts.files.admit(checked)).files if event.load else ()
+            except BadRequest as error:
                 if len(group) > 1:  # one of them, or together they are too large
                     left += reversed([[each] for each in group])
                     continue
@@ -265,8 +269,16 @@ class Polls(Topic):
             requested = f.StartRequested(now_ms, new_run_id(now_ms))
             key = f"event:{row.created_at_ms}:{id}:{row.id}"[:200]
             origin = Origin(start.workflow, start.version)
-            runs.append(new_run(start.plan, requested, origin, checked, idempotency_key=key))
+            runs.append(new_run(start.plan, requested, origin, checked, idempotency_key=key, files=files))
         return runs, failures
+
+    async def _loaded(self, id: str, event: Event, failures: list[str]) -> tuple[str, Event] | None:
+        """Return the event with its value, or None if it has none, which no further try would change."""
+        try:
+            return id, replace(event, value=await event.loaded())
+        except BlockError as error:
+            failures.append(self._parts.redactor.redact(f"event {event.id[:80]}: {error}"[:ERROR_CHARS_MAX]))
+            return None
 
     async def _fail(self, row: ScheduleRow, claim: Poll, state: State | None, error: Exception) -> None:
         """Record why there was no poll, and when the next one is: later with each failure in a row."""

@@ -48,6 +48,7 @@ def test_paths_of_the_wrong_kind_are_refused(tmp_path: Path) -> None:
         ("WEFT_DB", f"{file}/weft.db"),
         ("WEFT_DATA", str(file)),
         ("WEFT_SQLITE_FOLDERS", str(file)),
+        ("WEFT_FILE_FOLDERS", str(file)),
     ):
         with pytest.raises(SettingsError, match=r"folder"):
             load_settings({name: value})

@@ -22,6 +22,7 @@ const ALSO: Readonly<Record<string, string>> = {
   schedule: 'cron timer every trigger',
   'event.feed': 'rss atom news blog poll trigger',
   'event.mail': 'imap inbox email poll trigger',
+  'event.file': 'folder directory drop watch poll trigger',
   'event.rows': 'database sql postgres sqlite poll trigger',
   agent: 'ai llm model prompt chat gpt claude',
   sql: 'database postgres sqlite',

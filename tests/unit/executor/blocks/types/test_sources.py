@@ -1,7 +1,8 @@
-"""Feeds, rows of databases and mailboxes as triggers, each with a real server or file."""
+"""Feeds, rows of databases, mailboxes and folders as triggers, each with a real server or file."""
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, closing
@@ -22,6 +23,7 @@ from executor.errors import BlockError
 from executor.kernel.store.sqlite.store import SQLiteStore
 from executor.open.engine import Engine
 from executor.open.testing.engines import SECRET, ManualClock
+from executor.service.triggers import polls
 from tests.support.endpoints import Request, answer, http
 from tests.support.imap import Imap, imap
 from tests.support.until import until
@@ -71,7 +73,8 @@ class Polled:
 
     async def _is_done(self) -> bool:
         (row,) = await self.engine.store.list_schedules()
-        is_due = (row.next_run_at_ms or 0) <= self._clock.now_ms()
+        next_ms, now_ms = row.next_run_at_ms or 0, self._clock.now_ms()
+        is_due = next_ms <= now_ms or next_ms == now_ms + polls.CLAIM_MS  # or claimed
         counts = await self.engine.runs.count()
         is_open = counts.get("queued", 0) + counts.get("running", 0)
         return not (is_due or is_open or self.engine.schedules.scheduler.polls.under_way)
@@ -222,3 +225,107 @@ async def test_a_wrong_password_and_a_server_that_is_not_there(server: Imap, tmp
     folder.mkdir()
     async with polled(folder, "event.mail", params) as mails:
         assert "could not be reached" in (await mails.error() or "")
+
+
+# --- files ---
+
+
+async def test_files_of_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("executor.blocks.types.dropped.POLL_FILES_MAX", 2)
+    folder = tmp_path / "in" / "orders"
+    (folder / "below").mkdir(parents=True)
+    (folder / "old.csv").write_text("old")
+    (tmp_path / "secret.csv").write_text("outside")
+    params = {"folder": "orders", "pattern": "*.csv", "below": True}
+    async with polled(tmp_path, "event.file", params, file_folders=(str(tmp_path / "in"),)) as files:
+        (folder / "a.csv").write_text("part")
+        assert await files.again() == []
+        (folder / "a.csv").write_text("part, and the rest")
+        assert await files.again() == [], "it was being written"
+        (folder / "link.csv").symlink_to(tmp_path / "secret.csv")
+        (folder / "aside").symlink_to(tmp_path, target_is_directory=True)
+        for name in (".b.csv", "b.txt", "below/c.csv", "d.csv"):
+            (folder / name).write_text(name)
+        (one,) = await files.again()
+        assert (one["event"]["path"], one["event"]["size"]) == ("a.csv", 18)
+        found = await files.again()
+        assert sorted(each["event"]["path"] for each in found) == ["a.csv", "below/c.csv", "d.csv"]
+        assert await files.again() == found and await files.error() is None
+        stored = next(each["event"]["file"] for each in found if each["event"]["path"] == "below/c.csv")
+        assert (stored["name"], stored["media_type"]) == ("c.csv", "text/csv")
+        store = files.engine.parts.files
+        content = [part async for part in store.content(await store.head(stored["id"]))]
+        assert b"".join(content) == b"below/c.csv"
+        holders = [
+            row.id
+            for row in await files.engine.runs.list()
+            if await files.engine.store.files_of_run(row.id, [stored["id"]])
+        ]
+        assert len(holders) == 1, "its run holds it"
+
+        for n in range(5):
+            (folder / f"{n}.csv").write_text("many")
+        await files.again()
+        assert len(await files.again()) == 8
+
+        monkeypatch.setattr(store, "bytes_max", 10)
+        (folder / "large.csv").write_text("more than 10 bytes")
+        await files.again()
+        assert len(await files.again()) == 8
+        error = await files.error() or ""
+        assert "'large.csv' has 18 bytes" in error and "larger than 10 bytes" in error
+        assert len(await files.again()) == 8 and await files.error() is None, "it is listed once"
+
+
+async def test_files_that_were_there_come_in_one_list(tmp_path: Path) -> None:
+    (folder := tmp_path / "in").mkdir()
+    (folder / "a").write_text("1")
+    params = {"folder": str(folder), "existing": True, "batch_max": 10, "debounce_s": 100}
+    async with polled(tmp_path, "event.file", params, file_folders=(str(folder),)) as files:
+        assert await files.again() == []
+        (folder / "b").write_text("2")
+        assert await files.again() == [] and await files.again() == []
+        assert await files.again() == []
+        (run,) = await files.again()
+        assert [event["name"] for event in run["events"]] == ["a", "b"]
+
+
+async def test_a_file_that_changes_or_cannot_be_read_is_listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (folder := tmp_path / "in").mkdir()
+    async with polled(tmp_path, "event.file", {"folder": str(folder)}, file_folders=(str(folder),)) as files:
+        (folder / "a").write_text("1")
+        await files.again()
+        save = files.engine.parts.files.save
+
+        async def change(content: Any, name: str) -> Any:
+            (folder / "a").write_text("another text")
+            return await save(content, name)
+
+        monkeypatch.setattr(files.engine.parts.files, "save", change)
+        assert await files.again() == [] and "changed while it was read" in (await files.error() or "")
+        monkeypatch.undo()
+        await files.again()
+        (one,) = await files.again()
+        assert one["event"]["size"] == 12
+        (folder / "b").write_text("2")
+        await files.again()
+        monkeypatch.setattr(os, "open", lambda *_: (_ for _ in ()).throw(PermissionError(13, "Permission denied")))
+        await files.again()
+        assert "'b' cannot be read: Permission denied" in (await files.error() or "")
+
+
+@pytest.mark.parametrize(
+    ("folder", "permitted", "message"),
+    [
+        ("orders", False, "permits no folders"),
+        ("..", True, "is in no folder that this server permits"),
+        ("aside", True, "is in no folder that this server permits"),
+        ("missing", True, "there is no folder 'missing'"),
+    ],
+)
+async def test_a_folder_that_is_not_permitted(folder: str, permitted: bool, message: str, tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "aside").symlink_to(tmp_path, target_is_directory=True)
+    folders = (str(tmp_path / "in"),) if permitted else ()
+    async with polled(tmp_path, "event.file", {"folder": folder}, file_folders=folders) as files:
+        assert message in (await files.error() or "")
