@@ -333,7 +333,7 @@ async def test_no_secret_comes_out(part: int, tmp_path: Path) -> None:
 
 
 async def test_no_secret_comes_out_of_postgresql(tmp_path: Path, postgres: str) -> None:
-    """Blocks and pages do the same with secrets there: a fourth of the workflows and an eighth of the spellings suffice."""
+    """Blocks and pages do the same with secrets there: a fourth of the workflows and an eighth of spellings suffice."""
     await swept_through(tmp_path, list(ALL)[::4], list(SPELLINGS)[::8], postgres)
 
 
