@@ -1,4 +1,5 @@
-"""One server process and one browser for the tests of this folder; a fresh context for each test.
+"""One server process and one browser for the tests of this folder. Most tests share a context, in which nothing is left
+after each of them; `contexts` opens others.
 
 A test fails when its pages wrote an error to the console, threw, or asked another host for anything, whatever else it
 looked at. Nothing here is skipped: without a browser, or without the built interface, every test fails and says what to
@@ -36,10 +37,12 @@ FLAGS = (
     "--disable-component-update",
     "--disable-sync",
     "--disable-dev-shm-usage",
+    "--process-per-site",  # see `shared`
 )
 PATIENCE_MS = 60_000  # a machine may be busy with other things
 TEST_S = 600  # the first one may have to fetch a browser
 WINDOW = {"width": 1280, "height": 800}
+KEEPS_PROCESS = "/api/version"
 
 Contexts = Callable[..., "Watched"]
 Servers = Callable[..., SyncServerProcess]
@@ -62,6 +65,7 @@ class Watched:
 
     def __init__(self, context: BrowserContext, own: str) -> None:
         self.context = context
+        self.origin = own
         self.own = urlsplit(own).netloc
         self.trouble: list[str] = []
         self.allowed: list[str] = []
@@ -70,6 +74,20 @@ class Watched:
 
     def page(self) -> Page:
         return self.context.new_page()
+
+    def leave(self) -> None:
+        """Leave nothing in the context, which other tests use after this one."""
+        stays, *pages = self.context.pages
+        for page in pages:
+            page.close()
+        self.context.remove_listener("page", self._watch)
+        self.context.remove_listener("request", self._asked)
+        self.context.unroute_all()
+        self.context.clear_cookies()
+        self.context.clear_permissions()
+        debugger = self.context.new_cdp_session(stays)
+        debugger.send("Storage.clearDataForOrigin", {"origin": self.origin, "storageTypes": "all"})
+        debugger.detach()
 
     def allow(self, pattern: str) -> None:
         self.allowed.append(pattern)
@@ -154,18 +172,30 @@ def _end(server: SyncServerProcess) -> None:
             server.kill()
 
 
+def _open(browser: Browser, base_url: str, **options: Any) -> BrowserContext:
+    context = browser.new_context(**{"viewport": WINDOW, "reduced_motion": "reduce", "base_url": base_url, **options})
+    context.set_default_timeout(PATIENCE_MS)
+    return context
+
+
+@pytest.fixture(scope="package")
+def shared(browser: Browser, server: SyncServerProcess) -> Iterator[BrowserContext]:
+    """The context of most tests. A page of it stays open, and with it the process of its pages, which has compiled the
+    editor: that is a third of the time of a short test."""
+    context = _open(browser, server.url)
+    context.new_page().goto(KEEPS_PROCESS)
+    yield context
+    context.close()
+
+
 @pytest.fixture
 def contexts(browser: Browser, server: SyncServerProcess, servers: Servers) -> Iterator[Contexts]:
-    """Open further contexts, such as a phone: `contexts(viewport={...})`. Closed before `servers` end: pages go on
-    asking."""
+    """Open contexts for this test alone, such as a phone: `contexts(viewport={...})`. They are closed before `servers`
+    end: pages go on asking."""
     opened: list[Watched] = []
 
     def open_one(base_url: str = server.url, **options: Any) -> Watched:
-        context = browser.new_context(
-            **{"viewport": WINDOW, "reduced_motion": "reduce", "base_url": base_url, **options}
-        )
-        context.set_default_timeout(PATIENCE_MS)
-        opened.append(Watched(context, base_url))
+        opened.append(Watched(_open(browser, base_url, **options), base_url))
         return opened[-1]
 
     yield open_one
@@ -176,8 +206,12 @@ def contexts(browser: Browser, server: SyncServerProcess, servers: Servers) -> I
 
 
 @pytest.fixture
-def watched(contexts: Contexts) -> Watched:
-    return contexts()
+def watched(shared: BrowserContext, server: SyncServerProcess) -> Iterator[Watched]:
+    """What stays in a context, such as `page.clock` and scripts for its pages, needs one of `contexts`, or `alone`."""
+    found = Watched(shared, server.url)
+    yield found
+    found.leave()
+    found.check()
 
 
 @pytest.fixture
@@ -188,3 +222,9 @@ def page(watched: Watched) -> Page:
 @pytest.fixture
 def editor(page: Page, server: SyncServerProcess) -> Editor:
     return Editor(page, server.url)
+
+
+@pytest.fixture
+def alone(contexts: Contexts, server: SyncServerProcess) -> Editor:
+    """An editor in a context for this test alone."""
+    return Editor(contexts().page(), server.url)

@@ -24,7 +24,8 @@ pytestmark = pytest.mark.proof
 ROUND_MS = 5000  # how often lists are asked for
 
 
-def test_answers_that_take_longer_than_a_round_are_shown(editor: Editor, page: Page) -> None:
+def test_answers_that_take_longer_than_a_round_are_shown(alone: Editor) -> None:
+    editor, page = alone, alone.page
     run = editor.api.run(QUICK, wait_s=30)
     page.clock.install()
     held: list[Route] = []
@@ -176,7 +177,8 @@ def test_a_button_that_makes_a_draft_pressed_twice_makes_one(editor: Editor, pag
     assert len(made) == 1
 
 
-def test_a_clock_that_is_hours_ahead_makes_nothing_older(editor: Editor, page: Page) -> None:
+def test_a_clock_that_is_hours_ahead_makes_nothing_older(alone: Editor) -> None:
+    editor, page = alone, alone.page
     run = editor.api.run(ASKS, wait_s=30)
     page.clock.install(time=datetime.now() + timedelta(hours=3))
     page.goto("/runs")

@@ -69,7 +69,8 @@ def test_bug_5_live_is_what_the_stream_is(editor: Editor, watched: Watched) -> N
     expect(editor.at("tape-follow")).to_have_text("Live")
 
 
-def test_bug_9_a_wait_that_is_cut_out_of_the_axis_has_a_break(editor: Editor) -> None:
+def test_bug_9_a_wait_that_is_cut_out_of_the_axis_has_a_break(alone: Editor) -> None:
+    editor = alone
     run = editor.api.run(asking(), wait_s=20)
     page = editor.page
     editor.open_run(run)
