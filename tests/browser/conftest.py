@@ -24,6 +24,7 @@ from playwright.sync_api import Browser, BrowserContext, Error, Page, Playwright
 from server import ui
 from tests.browser.editor import Editor
 from tests.browser.get_chromium import NoBrowser, find
+from tests.support.forked import Forks
 from tests.support.server import SyncServerProcess
 
 HERE = Path(__file__).parent
@@ -142,34 +143,36 @@ def browser(playwright: Playwright) -> Iterator[Browser]:
 
 
 @pytest.fixture(scope="package")
-def server(built: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SyncServerProcess]:
-    started = SyncServerProcess(tmp_path_factory.mktemp("browser"), {"PYTHONPATH": str(BLOCKS)})
+def forks(built: None) -> Iterator[Forks]:
+    found = Forks()
+    yield found
+    found.close()
+
+
+@pytest.fixture(scope="package")
+def server(forks: Forks, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SyncServerProcess]:
+    started = SyncServerProcess(tmp_path_factory.mktemp("browser"), {"PYTHONPATH": str(BLOCKS)}, forks=forks)
     yield started
-    _end(started)
+    try:
+        started.stop(PATIENCE_MS / 1000)
+    finally:
+        if started.running:
+            started.kill()
 
 
 @pytest.fixture
-def servers(built: None, tmp_path: Path) -> Iterator[Servers]:
+def servers(forks: Forks, tmp_path: Path) -> Iterator[Servers]:
     """Start a server of the test's own, on an empty database; calling it again starts another on the same one."""
     started: list[SyncServerProcess] = []
 
     def start(log: Path | None = None, **environ: str) -> SyncServerProcess:
-        started.append(SyncServerProcess(tmp_path, {"PYTHONPATH": str(BLOCKS), **environ}, log))
+        started.append(SyncServerProcess(tmp_path, {"PYTHONPATH": str(BLOCKS), **environ}, log, forks=forks))
         return started[-1]
 
     yield start
     for each in started:
-        _end(each)
-
-
-def _end(server: SyncServerProcess) -> None:
-    if not server.running:
-        return
-    try:
-        server.stop(PATIENCE_MS / 1000)
-    finally:
-        if server.running:
-            server.kill()
+        if each.running:
+            each.kill()
 
 
 def _open(browser: Browser, base_url: str, **options: Any) -> BrowserContext:

@@ -26,11 +26,11 @@ from tests.browser import film, scenes
 from tests.browser.conftest import FLAGS
 from tests.browser.editor import PAGE_S, Api, Editor
 from tests.browser.get_chromium import find
-from tests.browser.test_agent import dev_model
 from tests.browser.test_agent_sheet import AGENT
 from tests.browser.test_connecting import TOKEN, played
 from tests.browser.test_lane import document_of
 from tests.browser.test_rewind import turn_two
+from tests.support.dev_model import scripted_model
 from tests.support.server import SyncServerProcess
 
 ROOT = Path(__file__).parents[2]
@@ -288,7 +288,7 @@ def main(names: list[str]) -> None:
     with (
         tempfile.TemporaryDirectory() as folder,
         tempfile.TemporaryDirectory() as other,
-        dev_model(scenes.script(Path(other))) as model,
+        scripted_model(scenes.script(Path(other))) as model,
         played() as services,
         sync_playwright() as playwright,
     ):

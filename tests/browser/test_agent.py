@@ -4,10 +4,6 @@ refund approved. What it says arrives while it says it, and its steps are in the
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -16,24 +12,12 @@ from playwright.sync_api import expect
 
 from tests.browser.conftest import Contexts, Servers
 from tests.browser.editor import Editor, document
+from tests.support.dev_model import scripted_model
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 PROMISE = "Order 1042 is late. I have asked for a refund."
 FIND_PARAMS = {"url": "${WEFT_BASE_URL}/demo/echo?order={{number}}&status=late"}
 REFUND_PARAMS = {"url": "${WEFT_BASE_URL}/demo/echo?refund={{number}}", "method": "POST", "body": "{{amount}}"}
-
-
-@contextmanager
-def dev_model(script: Path) -> Iterator[str]:
-    """`weft dev-model` on a free port of this machine; its address."""
-    command = [sys.executable, "-m", "server", "dev-model", "--port", "0", "--script", str(script)]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-    try:
-        assert process.stdout
-        yield process.stdout.readline().removeprefix("dev-model: ").strip()
-    finally:
-        process.terminate()
-        process.communicate(timeout=60)
 
 
 def slow(folder: Path) -> Path:
@@ -49,7 +33,7 @@ def slow(folder: Path) -> Path:
 def test_an_agent_is_built_by_hand_and_a_refund_is_approved(
     servers: Servers, contexts: Contexts, tmp_path: Path
 ) -> None:
-    with dev_model(slow(tmp_path)) as url:
+    with scripted_model(slow(tmp_path)) as url:
         server = servers(WEFT_MODEL_DEV=url)
         editor = Editor(contexts(server.url).page(), server.url)
         agent = build(editor)

@@ -10,7 +10,8 @@ from playwright.sync_api import expect
 from tests.browser.conftest import Contexts, Servers
 from tests.browser.editor import Editor, document
 from tests.browser.test_a11y import findings
-from tests.browser.test_agent import FIND_PARAMS, PROMISE, REFUND_PARAMS, dev_model, slow
+from tests.browser.test_agent import FIND_PARAMS, PROMISE, REFUND_PARAMS, slow
+from tests.support.dev_model import scripted_model
 
 NUMBER = {"number": {"type": "string"}}
 
@@ -59,7 +60,7 @@ def open_agent(editor: Editor) -> str:
 def test_a_talk_is_read_and_its_question_answered_in_place(
     servers: Servers, contexts: Contexts, tmp_path: Path
 ) -> None:
-    with dev_model(slow(tmp_path)) as url:
+    with scripted_model(slow(tmp_path)) as url:
         server = servers(WEFT_MODEL_DEV=url)
         editor = Editor(contexts(server.url).page(), server.url)
         run = open_agent(editor)
@@ -95,7 +96,7 @@ def test_a_talk_is_read_and_its_question_answered_in_place(
 def test_a_refusal_has_a_reason_and_the_tape_moves_the_talk(
     servers: Servers, contexts: Contexts, tmp_path: Path
 ) -> None:
-    with dev_model(slow(tmp_path)) as url:
+    with scripted_model(slow(tmp_path)) as url:
         server = servers(WEFT_MODEL_DEV=url)
         editor = Editor(contexts(server.url).page(), server.url)
         run = open_agent(editor)
@@ -114,7 +115,7 @@ def test_a_refusal_has_a_reason_and_the_tape_moves_the_talk(
 
 
 def test_a_changed_result_goes_on_as_another_run(servers: Servers, contexts: Contexts, tmp_path: Path) -> None:
-    with dev_model(slow(tmp_path)) as url:
+    with scripted_model(slow(tmp_path)) as url:
         server = servers(WEFT_MODEL_DEV=url)
         editor = Editor(contexts(server.url).page(), server.url)
         run = open_agent(editor)

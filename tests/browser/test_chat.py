@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,9 +15,9 @@ from playwright.sync_api import Locator, Page, expect
 
 from tests.browser.conftest import Contexts, Servers
 from tests.browser.editor import Api, Editor
-from tests.browser.test_agent import dev_model as agent_model
 from tests.browser.test_agent import slow
 from tests.browser.test_agent_sheet import AGENT
+from tests.support.dev_model import scripted_model
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 TEAS = "Rooibos and peppermint have no caffeine. Both are in stock."
@@ -34,14 +31,8 @@ def dev_model(folder: Path, pause_ms: int) -> Iterator[str]:
         rule["pause_ms"] = pause_ms
     path = folder / "script.json"
     path.write_text(json.dumps(script))
-    command = [sys.executable, "-m", "server", "dev-model", "--port", "0", "--script", str(path)]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env={**os.environ, "PYTHONUNBUFFERED": "1"})
-    try:
-        assert process.stdout
-        yield process.stdout.readline().removeprefix("dev-model: ").strip()
-    finally:
-        process.terminate()
-        process.communicate(timeout=60)
+    with scripted_model(path) as url:
+        yield url
 
 
 def path_of(api: Api, document: dict[str, Any] | None = None) -> str:
@@ -121,7 +112,7 @@ def test_a_question_is_answered_in_the_conversation(servers: Servers, contexts: 
 def test_the_tools_of_the_agent_are_lines_without_what_they_were_asked(
     servers: Servers, contexts: Contexts, tmp_path: Path
 ) -> None:
-    with agent_model(slow(tmp_path)) as url:
+    with scripted_model(slow(tmp_path)) as url:
         server = servers(WEFT_MODEL_DEV=url)
         agent = json.loads(json.dumps(AGENT["blocks"]["support"]))
         agent["params"]["prompt"] = "<chat.message>"

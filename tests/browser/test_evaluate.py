@@ -15,7 +15,7 @@ from playwright.sync_api import expect
 from tests.browser.conftest import Contexts, Servers
 from tests.browser.editor import Editor, document
 from tests.browser.test_a11y import findings
-from tests.browser.test_agent import dev_model
+from tests.support.dev_model import scripted_model
 
 USAGE = {"input_tokens": 1000, "output_tokens": 100}  # 0.002 dollars
 RULES: list[dict[str, Any]] = [
@@ -42,7 +42,7 @@ def editor(servers: Servers, contexts: Contexts, tmp_path: Path) -> Iterator[Edi
     (tmp_path / "script.json").write_text(json.dumps({"rules": RULES}))
     (tmp_path / "rows.csv").write_text(CSV)
     (tmp_path / "bad.csv").write_text("what\n{x\n")
-    with dev_model(tmp_path / "script.json") as url:
+    with scripted_model(tmp_path / "script.json") as url:
         server = servers(WEFT_MODEL_DEV=url, WEFT_PRICE_DEV="1/1/10")
         editor = Editor(contexts(server.url).page(), server.url)
         editor.api.post("/api/workflows", {"document": sorting()})

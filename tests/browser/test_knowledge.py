@@ -9,7 +9,7 @@ from pathlib import Path
 from playwright.sync_api import FilePayload, Page, expect
 
 from tests.browser.conftest import Contexts, Servers
-from tests.browser.test_agent import dev_model
+from tests.support.dev_model import scripted_model
 
 TEA = b"# Tea\n\nGreen tea is brewed at 80 degrees.\n\n# Coffee\n\nEspresso needs nine bar."
 NO_TEXT: FilePayload = {"name": "photo.txt", "mimeType": "text/plain", "buffer": b"\xff\xfe\x00"}
@@ -32,7 +32,7 @@ def create(page: Page, name: str, chunk: str = "1600") -> None:
 def test_a_collection_is_made_filled_searched_and_deleted(servers: Servers, contexts: Contexts, tmp_path: Path) -> None:
     script = tmp_path / "script.json"
     script.write_text("{}")
-    with dev_model(script) as url:
+    with scripted_model(script) as url:
         server = servers(WEFT_MODEL_DEV=url)
         watched = contexts(server.url)
         watched.allow("status of (400|404|422)")

@@ -11,7 +11,8 @@ from playwright.sync_api import expect
 from tests.browser import measure
 from tests.browser.conftest import Contexts, Servers
 from tests.browser.editor import Editor, box_of, document, middle
-from tests.browser.test_agent import build, dev_model, slow
+from tests.browser.test_agent import build, slow
+from tests.support.dev_model import scripted_model
 
 
 def block(type: str, x: int, y: int = 0, **params: Any) -> dict[str, Any]:
@@ -106,7 +107,7 @@ def test_large_counts_stay_in_the_head_of_a_container(editor: Editor) -> None:
 
 def test_a_step_chosen_in_the_trace_shows_what_was_asked(servers: Servers, contexts: Contexts, tmp_path: Any) -> None:
     """Bug 10."""
-    with dev_model(slow(tmp_path)) as url:
+    with scripted_model(slow(tmp_path)) as url:
         server = servers(WEFT_MODEL_DEV=url)
         editor = Editor(contexts(server.url).page(), server.url)
         agent = build(editor)

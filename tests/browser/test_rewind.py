@@ -11,7 +11,8 @@ from playwright.sync_api import expect
 from tests.browser.conftest import Contexts, Servers
 from tests.browser.editor import Editor, box_of
 from tests.browser.test_a11y import findings
-from tests.browser.test_agent import EXAMPLES, dev_model
+from tests.browser.test_agent import EXAMPLES
+from tests.support.dev_model import scripted_model
 
 SHIPPING = "Refund the shipping only."
 RULES: list[dict[str, object]] = [
@@ -61,7 +62,7 @@ def runs(editor: Editor) -> list[str]:
 def test_a_word_of_an_agent_is_changed_and_both_futures_are_on_one_tape(
     servers: Servers, contexts: Contexts, tmp_path: Path
 ) -> None:
-    with dev_model(script(tmp_path)) as url:
+    with scripted_model(script(tmp_path)) as url:
         server = servers(WEFT_MODEL_DEV=url)
         editor = Editor(contexts(server.url).page(), server.url)
         page, run = editor.page, refunded(editor)
@@ -132,7 +133,7 @@ def sees_both_futures(editor: Editor, run: str, other: str) -> None:
 
 
 def test_an_answer_of_a_person_is_another_one(servers: Servers, contexts: Contexts, tmp_path: Path) -> None:
-    with dev_model(script(tmp_path)) as url:
+    with scripted_model(script(tmp_path)) as url:
         server = servers(WEFT_MODEL_DEV=url)
         editor = Editor(contexts(server.url).page(), server.url)
         page, run = editor.page, refunded(editor)
@@ -162,7 +163,7 @@ def test_an_answer_of_a_person_is_another_one(servers: Servers, contexts: Contex
 
 
 def test_a_rewind_waits_for_the_server_and_fits_a_phone(servers: Servers, contexts: Contexts, tmp_path: Path) -> None:
-    with dev_model(script(tmp_path)) as url:
+    with scripted_model(script(tmp_path)) as url:
         server = servers(WEFT_MODEL_DEV=url)
         watched = contexts(server.url)
         watched.allow("ERR_FAILED")
@@ -190,7 +191,7 @@ def test_a_result_is_changed_where_the_tape_was_dragged_to(
     servers: Servers, contexts: Contexts, tmp_path: Path
 ) -> None:
     """Right after a tool has answered: its result is there, and what Continue began is read without noise."""
-    with dev_model(script(tmp_path)) as url:
+    with scripted_model(script(tmp_path)) as url:
         server = servers(WEFT_MODEL_DEV=url)
         editor = Editor(contexts(server.url).page(), server.url)
         page, run = editor.page, refunded(editor)
@@ -215,7 +216,7 @@ def test_a_result_is_changed_where_the_tape_was_dragged_to(
 
 
 def test_a_word_is_the_first_difference_until_a_value_is(servers: Servers, contexts: Contexts, tmp_path: Path) -> None:
-    with dev_model(script(tmp_path)) as url:
+    with scripted_model(script(tmp_path)) as url:
         server = servers(WEFT_MODEL_DEV=url)
         editor = Editor(contexts(server.url).page(), server.url)
         page, run = editor.page, refunded(editor)

@@ -16,7 +16,7 @@ from playwright.sync_api import Locator, Page, expect
 
 from tests.browser.conftest import Contexts, Servers
 from tests.browser.editor import Editor, box_of
-from tests.browser.test_agent import dev_model
+from tests.support.dev_model import scripted_model
 
 PHONE = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
 
@@ -222,7 +222,7 @@ def test_an_agent_calls_two_tools_and_asks_before_the_second(
 ) -> None:
     script = tmp_path / "script.json"
     script.write_text("{}")
-    with shop() as (place, asked), dev_model(script) as model:
+    with shop() as (place, asked), scripted_model(script) as model:
         server = servers(WEFT_MODEL_DEV=model, WEFT_ALLOW_PRIVATE=place)
         page = contexts(server.url).page()
         user = Newcomer(page)

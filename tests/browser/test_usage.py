@@ -10,7 +10,7 @@ from playwright.sync_api import expect
 
 from tests.browser.conftest import Contexts, Servers
 from tests.browser.editor import Editor
-from tests.browser.test_agent import dev_model
+from tests.support.dev_model import scripted_model
 from tests.support.documents import chain
 
 
@@ -21,7 +21,7 @@ def asking(model: str) -> dict[str, Any]:
 def test_what_models_used_is_shown(servers: Servers, contexts: Contexts, tmp_path: Path) -> None:
     usage = {"input_tokens": 1200, "output_tokens": 83, "cached_tokens": 200}
     (tmp_path / "script.json").write_text(json.dumps({"rules": [{"text": "Late.", "usage": usage}]}))
-    with dev_model(tmp_path / "script.json") as url:
+    with scripted_model(tmp_path / "script.json") as url:
         server = servers(WEFT_MODEL_DEV=url, WEFT_PRICE_DEV="m=2/1/10")
         watched = contexts(server.url)
         watched.allow("status of 400|ERR_CONNECTION|ERR_EMPTY_RESPONSE|Failed to fetch")

@@ -1,11 +1,14 @@
-"""The scripted model server of `weft dev-model`, on a free port of this machine, beside the test in its event loop."""
+"""The scripted model server of `weft dev-model`, on a free port of this machine: beside the test in its event loop, or
+in a thread."""
 
 from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import httpx
@@ -47,3 +50,19 @@ async def dev_model(*rules: dict[str, Any]) -> AsyncIterator[DevModel]:
         server.should_exit = server.force_exit = True
         await serving
         listening.close()
+
+
+@contextmanager
+def scripted_model(script: Path) -> Iterator[str]:
+    """The address of a server in a thread that plays this script."""
+    server = build_server(read_script(script.read_bytes()))
+    with socket.socket() as listening:
+        listening.bind((HOST, 0))
+        listening.listen()
+        thread = Thread(target=server.run, args=([listening],))
+        thread.start()
+        try:
+            yield f"http://{HOST}:{listening.getsockname()[1]}/v1"
+        finally:
+            server.should_exit = server.force_exit = True
+            thread.join()

@@ -20,6 +20,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from pathlib import Path
 
+from tests.support.forked import Forked, Forks
 from tests.support.place import Place
 
 ROOT = Path(__file__).parents[2]
@@ -129,7 +130,7 @@ class ServerProcess:
 class SyncServerProcess:
     """`url` has no trailing slash. `kill` is kill -9, `stop` is SIGTERM and returns the exit code. `log`: a file that
     takes what the server writes to stderr. `python`: one that has weft installed, instead of this checkout. `options`
-    of `weft serve`. There is no token unless `environ` has WEFT_TOKEN."""
+    of `weft serve`. `forks`: what starts it quickly. There is no token unless `environ` has WEFT_TOKEN."""
 
     def __init__(
         self,
@@ -138,16 +139,22 @@ class SyncServerProcess:
         log: Path | None = None,
         python: Path | None = None,
         options: Sequence[str] = (),
+        forks: Forks | None = None,
     ) -> None:
+        environ = _environment(folder / "weft.db", 0, environ)
+        self._process: subprocess.Popen[str] | Forked
         with log.open("wb") if log is not None else nullcontext() as stderr:
-            self._process = subprocess.Popen(
-                [python or sys.executable, "-m", "server", "serve", *options],
-                cwd=folder if python else ROOT,
-                env=_environment(folder / "weft.db", 0, environ),
-                stdout=subprocess.PIPE,
-                stderr=stderr,
-                text=True,
-            )
+            if forks is not None:
+                self._process = forks.start(["serve", *options], environ, stderr)
+            else:
+                self._process = subprocess.Popen(
+                    [python or sys.executable, "-m", "server", "serve", *options],
+                    cwd=folder if python else ROOT,
+                    env=environ,
+                    stdout=subprocess.PIPE,
+                    stderr=stderr,
+                    text=True,
+                )
         self.pid = self._process.pid
         self.folder = folder
         assert self._process.stdout
@@ -169,9 +176,9 @@ class SyncServerProcess:
 
     def stop(self, timeout_s: float = 60) -> int:
         self._process.send_signal(signal.SIGTERM)
-        self._process.wait(timeout_s)
+        code = self._process.wait(timeout_s)
         self._end()
-        return self._process.returncode
+        return code
 
     def signal_stop(self) -> None:
         self._process.send_signal(signal.SIGTERM)
