@@ -7,6 +7,7 @@ import re
 import shutil
 import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +30,7 @@ ASKING: dict[str, Any] = {
 
 
 def dump(db: Path) -> list[str]:
-    with sqlite3.connect(f"file:{db}?mode=ro", uri=True) as found:
+    with closing(sqlite3.connect(f"file:{db}?mode=ro", uri=True)) as found, found:
         return [line for line in found.iterdump() if '"writers"' not in line]
 
 
@@ -82,7 +83,7 @@ def test_a_database_of_another_schema_is_refused(
 ) -> None:
     server = start_server()
     assert server.stop() == 0
-    with sqlite3.connect(tmp_path / "weft.db") as db:
+    with closing(sqlite3.connect(tmp_path / "weft.db")) as db, db:
         db.execute("PRAGMA user_version = 25")
     with pytest.raises(Exception, match="did not start"):
         start_server(WEFT_READ_ONLY="1")

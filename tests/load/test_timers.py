@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -36,7 +37,7 @@ class Steps:
               FROM waits AS w JOIN events AS c ON c.run_id = w.run_id AND c.type = 'wait.closed'
              GROUP BY w.run_id
         """
-        with sqlite3.connect(self._db) as connection:
+        with closing(sqlite3.connect(self._db)) as connection, connection:
             return {run: (times, at_ms, due_ms) for run, times, at_ms, due_ms in connection.execute(query)}
 
 
@@ -107,7 +108,7 @@ async def test_a_run_left_by_a_killed_process_does_not_wait_for_a_lease_of_tomor
         run = (await engine.submit(sleep(3600))).run
         assert (await engine.wait_finished(run, 60)).status == "waiting"
     # As kill -9 of a worker leaves it, on a machine whose clock was a day ahead.
-    with sqlite3.connect(db) as connection:
+    with closing(sqlite3.connect(db)) as connection, connection:
         let_change(connection)
         lease_ms = clock.now_ms() + DAY_MS + 15_000
         connection.execute(

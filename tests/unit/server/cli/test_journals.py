@@ -7,6 +7,7 @@ import json
 import sqlite3
 import sys
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -121,7 +122,7 @@ async def test_runs_of_a_database_which_is_not_changed(
 ) -> None:
     ended, waits = await run_of(engine, module, ends=True), await run_of(engine, module)
     copy = tmp_path / "copy.db"
-    with sqlite3.connect(settings.db_path) as source, sqlite3.connect(copy) as target:
+    with closing(sqlite3.connect(settings.db_path)) as source, closing(sqlite3.connect(copy)) as target:
         source.backup(target)
     before = copy.read_bytes()
     for database in (settings.db_path, str(copy)):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -103,7 +104,7 @@ async def test_a_callback_sends_its_address() -> None:
 
 
 async def test_a_database(tmp_path: Path) -> None:
-    with sqlite3.connect(tmp_path / "shop.db") as shop:
+    with closing(sqlite3.connect(tmp_path / "shop.db")) as shop, shop:
         shop.execute("CREATE TABLE parts (name TEXT)")
     async with open_engine(workflows=[stored], sqlite_folders=[tmp_path]) as opened:
         run = await opened.run(stored, database="shop.db", timeout_s=60)

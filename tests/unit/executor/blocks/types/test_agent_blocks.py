@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -54,7 +55,7 @@ async def test_a_function_has_its_arguments_as_values(tmp_path: Path) -> None:
 
 async def test_a_query_has_its_arguments_bound(tmp_path: Path) -> None:
     place = tmp_path / "shop.db"
-    with sqlite3.connect(place) as made:
+    with closing(sqlite3.connect(place)) as made, made:
         made.execute("CREATE TABLE orders (name TEXT, total INTEGER)")
         made.executemany("INSERT INTO orders VALUES (?, ?)", [("Ada", 5), ("Eve' OR 1=1 --", 7)])
     params = {

@@ -75,7 +75,10 @@ def test_reading_is_repeated_and_a_change_asks(registry: Registry) -> None:
 async def _output(tmp_path: Path, **params: Any) -> dict[str, Any]:
     services = Services(sandbox=cast(Any, None), http=GuardedClient(), sqlite_folders=(str(tmp_path),))
     given = {"database": "a.db", "query": "SELECT :n AS n", "parameters": {"n": 1}} | params
-    done = await block.run(context(given, services=services))
+    try:
+        done = await block.run(context(given, services=services))
+    finally:
+        await services.databases.close()
     assert isinstance(done, Done)
     return cast(dict[str, Any], done.output)
 

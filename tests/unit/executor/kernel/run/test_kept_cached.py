@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -118,15 +119,13 @@ async def test_an_output_that_does_not_fit_any_more_is_passed_over(tmp_path: Pat
     asked = asking(1, output_schema={"type": "integer"})
     async with engine_on(db, probe) as engine:
         assert (await ran(engine, asked)).output == 1
-    with sqlite3.connect(db) as raw:
+    with closing(sqlite3.connect(db)) as raw, raw:
         raw.execute("UPDATE cache SET output = CAST('\"damaged\"' AS BLOB)")
-    raw.close()
     async with engine_on(db, probe) as engine:
         assert (await ran(engine, asked)).output == 1
     assert len(probe.seen) == 2
-    with sqlite3.connect(db) as raw:
+    with closing(sqlite3.connect(db)) as raw, raw:
         raw.execute("UPDATE cache SET schema_sig = 'stale'")
-    raw.close()
     async with engine_on(db, probe) as engine:
         assert (await ran(engine, asked)).output == 1
     assert len(probe.seen) == 3

@@ -12,7 +12,7 @@ import json
 import logging
 import sqlite3
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from pathlib import Path
 from typing import Any
 
@@ -573,9 +573,8 @@ async def test_the_outbox_survives_a_restart_without_a_worker(tmp_path: Path) ->
             await engine.notifications.stop()
             wait = await waiting(engine, asking(notify={"webhook": server.url}))
             assert wait.notifications == () or wait.notifications[0].status == "pending"
-        with sqlite3.connect(tmp_path / "db") as db:
+        with closing(sqlite3.connect(tmp_path / "db")) as db, db:
             assert db.execute("SELECT status, attempts FROM notifications").fetchall() == [("pending", 0)]
-        db.close()
         async with engine_on(tmp_path / "db") as engine:
             (told,) = await settled(engine, wait)
             assert told.status == "sent"

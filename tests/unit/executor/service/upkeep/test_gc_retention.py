@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -118,7 +118,7 @@ async def test_nothing_of_a_deleted_run_is_left(tmp_path: Path) -> None:
         await engine.answer(view.waits[0].link, {}, action="approve", by=CANARY)
         await engine.wait_finished(view.id, 30)
         runs.append(view.id)
-        with sqlite3.connect(db) as found:
+        with closing(sqlite3.connect(db)) as found:
             assert tables_with(found) >= {"run_details", "batches", "blobs", "waits", "documents"}
         for run in runs:
             assert await engine.upkeep.delete_run(run) == 1
@@ -127,11 +127,10 @@ async def test_nothing_of_a_deleted_run_is_left(tmp_path: Path) -> None:
         async with asyncio.timeout(10):
             while any([await engine.store.get_run(run) for run in runs]):
                 await asyncio.sleep(0.01)
-    with sqlite3.connect(db) as found:
+    with closing(sqlite3.connect(db)) as found:
         assert tables_with(found) == set()
         found.execute("VACUUM")
         assert found.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0] == 0
-    found.close()
     for path in tmp_path.iterdir():
         assert CANARY.encode() not in path.read_bytes(), path
 
@@ -172,7 +171,7 @@ async def test_nothing_of_a_deleted_workflow_is_left(tmp_path: Path) -> None:
         for run in runs:
             view = await engine.wait_finished(run, 30)
             assert [node.key for node in view.nodes if node.status == "failed"] == ["fail"], view.error
-        with sqlite3.connect(db) as found:
+        with closing(sqlite3.connect(db)) as found:
             assert tables_with(found) >= {"run_details", "batches", "blobs", "agent_memory", "cache", "workflows"}
             assert found.execute("SELECT count(*) FROM usage").fetchone() == (2,)
             assert found.execute("SELECT count(DISTINCT run_id) FROM alerts").fetchone() == (2,)
@@ -180,21 +179,21 @@ async def test_nothing_of_a_deleted_workflow_is_left(tmp_path: Path) -> None:
             await engine.upkeep.delete_run(run)
         clock.advance(2 * 3_600_000)
         await engine.upkeep.collect(None)
-        with sqlite3.connect(db) as found:
+        with closing(sqlite3.connect(db)) as found:
             assert found.execute("SELECT count(*) FROM alerts").fetchone() == (0,)
             kept = {"agent_memory", "cache", "plans", "workflows"}
             assert tables_with(found) - {"blobs"} <= kept, "what belongs to the workflow"
         await engine.workflows.delete("chat")
         clock.advance(2 * 3_600_000)
         await engine.upkeep.collect(None)
-        with sqlite3.connect(db) as found:
+        with closing(sqlite3.connect(db)) as found:
             sums = found.execute("SELECT workflow, sum(calls) FROM usage").fetchall()
             assert sums == [("chat", 2)], "costs stay, without content"
             assert tables_with(found) == set()
-    with sqlite3.connect(db) as found:  # the engine has closed it: a reader would keep the log from being emptied
+    # The engine has closed it: a reader would keep the log from being emptied.
+    with closing(sqlite3.connect(db)) as found:
         found.execute("VACUUM")
         assert found.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0] == 0
-    found.close()
     for path in tmp_path.iterdir():
         assert CANARY.encode() not in path.read_bytes(), path
 
