@@ -43,6 +43,7 @@ _PLACES = {
     "executor.live": "Live RunFinished TextDelta ToolFinished ToolStarted WaitClosed WaitOpened",
     "executor.open.embed:open_engine": "open",
     "executor.open.engine": "Engine",
+    "executor.open.sync": "SyncEngine open_sync",
     "server.client.async_client": "AsyncClient",
     "server.client.client": "Client",
     "server.client.errors": "ApiError ClientError RunFailed ServerUnreachable",

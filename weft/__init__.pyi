@@ -29,6 +29,7 @@ from executor.kernel.handler.base import (StepContext, Done, Patch, Suspend, con
 from executor.live import (Live, RunFinished, TextDelta, ToolFinished, ToolStarted, WaitClosed, WaitOpened)
 from executor.open.embed import (open_engine)
 from executor.open.engine import (Engine)
+from executor.open.sync import (SyncEngine, open_sync)
 from server.client.async_client import (AsyncClient)
 from server.client.client import (Client)
 from server.client.errors import (ApiError, ClientError, RunFailed, ServerUnreachable)
@@ -44,9 +45,9 @@ __all__ = [
     "DurableFunction", "Engine", "Event", "FirstCompleted", "HttpResponse", "InputInvalid", "LimitExceeded",
     "Live", "Mailed", "NotDeterministic", "NotFound", "Param", "Patch", "Query", "QueueFull", "Refused",
     "Retry", "Rows", "RunFailed", "RunFinished", "ServerUnreachable", "StepContext", "StepFailed",
-    "StepTimeout", "StoreError", "Suspend", "TextDelta", "ToolFinished", "ToolStarted", "TypedBlock", "Update",
-    "WaitClosed", "WaitOpened", "WeftError", "agent", "approve", "attempt", "block", "call", "callback",
-    "context", "continue_as_new", "durable", "each", "email", "first", "form", "gather", "group", "handoff",
-    "http", "info", "now", "open", "otherwise", "patched", "random", "shield", "signal", "sleep", "sql",
-    "start", "state", "step", "timeout", "tool", "until", "uuid", "when", "workflow"
+    "StepTimeout", "StoreError", "Suspend", "SyncEngine", "TextDelta", "ToolFinished", "ToolStarted",
+    "TypedBlock", "Update", "WaitClosed", "WaitOpened", "WeftError", "agent", "approve", "attempt", "block",
+    "call", "callback", "context", "continue_as_new", "durable", "each", "email", "first", "form", "gather",
+    "group", "handoff", "http", "info", "now", "open", "open_sync", "otherwise", "patched", "random", "shield",
+    "signal", "sleep", "sql", "start", "state", "step", "timeout", "tool", "until", "uuid", "when", "workflow"
 ]

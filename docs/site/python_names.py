@@ -192,6 +192,9 @@ def _methods(each: Name, made: griffe.Class) -> Iterator[str]:
     if each.name == "weft.AsyncClient":
         yield f"It also has the methods of {_linked('Client')}; each is awaited.\n"
         members: Iterable[tuple[str, griffe.Object | griffe.Alias]] = made.members.items()
+    elif each.name == "weft.SyncEngine":
+        yield f"It also has the topics and shortcuts of {_linked('Engine')}; none is awaited.\n"
+        members = made.members.items()
     elif each.name == "weft.Engine":
         yield from _topics(each, made)
         return
@@ -244,7 +247,7 @@ def _described(each: Name, value: Any = None) -> Iterator[str]:
     link = _linker(each.name)
     if text.before:
         yield spanned(text.before, link) + "\n"
-    rows = rows_of(each.found, value)
+    rows = [row for row in rows_of(each.found, value) if not str(row.annotation).startswith("_")]
     has_defaults = any(row.default not in (None, "UNSET") for row in rows)
     if rows:
         yield "| | type | default | |\n|---|---|---|---|" if has_defaults else "| | type | |\n|---|---|---|"

@@ -44,7 +44,10 @@ COMMIT_HERE_BELOW_S = 0.001
 COLLECTED_MAX = 250_000
 # Python's default thresholds, by version. A program that has set others keeps them.
 PYTHONS_THRESHOLDS: Final = ((700, 10, 10), (2000, 10, 0), (2000, 10, 10))
-USE: Final = "write `async with weft.open(...) as engine:` in an `async def`, and start that with asyncio.run()"
+USE: Final = (
+    "write `async with weft.open(...) as engine:` in an `async def`, and start that with asyncio.run(), or "
+    "`with weft.open_sync(...) as engine:` in a program without asyncio"
+)
 P = ParamSpec("P")
 
 

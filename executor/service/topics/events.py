@@ -20,8 +20,6 @@ from executor.live import Live, Reading, TextDelta
 from executor.service.parts import Parts
 from executor.service.views import RunEvent
 
-Batches = AsyncGenerator[list[Record], None]
-
 
 class Events:
     def __init__(self, parts: Parts) -> None:
@@ -31,7 +29,9 @@ class Events:
         self._poll = CommitPoll(parts.store, parts.hub)
 
     @overload
-    def follow(self, run: str, after: int = 0, *, text: Literal[False] = False) -> Batches: ...
+    def follow(
+        self, run: str, after: int = 0, *, text: Literal[False] = False
+    ) -> AsyncGenerator[list[Record], None]: ...
 
     @overload
     def follow(self, run: str, after: int = 0, *, text: Literal[True]) -> AsyncGenerator[Live, None]: ...
@@ -62,7 +62,7 @@ class Events:
             if deltas is not None:
                 deltas.close()
 
-    async def _batches(self, run: str, after: int) -> Batches:
+    async def _batches(self, run: str, after: int) -> AsyncGenerator[list[Record], None]:
         cursor = self.cursor(run, after)
         try:
             while (records := await cursor.next_records()) is not None:
