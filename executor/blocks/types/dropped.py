@@ -24,7 +24,7 @@ from executor.blocks.types.params import FILLED, TypedParams, param, shape
 from executor.blocks.types.polled import Before, Event, Found, Polling, digest
 from executor.errors import BlockError, LimitExceeded
 from executor.kernel.handler.base import StepContext
-from executor.kernel.values.files import SCHEMA, Files
+from executor.kernel.values.files import SCHEMA, Files, too_large
 
 FILES_MAX: Final = 10_000  # in a folder; as many ids are known
 POLL_FILES_MAX: Final = 100  # of one poll: they are read before its claim ends
@@ -61,8 +61,7 @@ class _File(Struct, frozen=True):
 async def poll(ctx: StepContext, before: Before) -> Found:
     """Return the files that are complete and those that were seen. `position` has when each unseen one was found."""
     params, services = Params(ctx.params), services_of(ctx)
-    root = _permitted(params.folder, services.file_folders)
-    files = await asyncio.to_thread(lambda: sorted(_listed(root, params), key=lambda file: (file.mtime_ns, file.path)))
+    files = await asyncio.to_thread(_files, params, services.file_folders, services.own_database)
     if len(files) > FILES_MAX:
         message = f"the folder {params.folder[:200]!r} has more than {FILES_MAX:,} files"
         raise BlockError(message, code="events_too_many", retryable=False, hint="move files away when they are done")
@@ -87,6 +86,14 @@ async def poll(ctx: StepContext, before: Before) -> Found:
             events.append(event)
             count, size = count + 1, size + file.size
     return Found(events, unseen, more, again=True)
+
+
+def _files(params: Params, permitted: Sequence[str], own: str | None) -> list[_File]:
+    root = _permitted(params.folder, permitted)
+    if own is not None and path_inside(str(root), os.path.abspath(own)):
+        message = f"the folder {params.folder[:200]!r} has the database of weft itself"
+        raise BlockError(message, code="folder_refused", retryable=False, hint=HINT)
+    return sorted(_listed(root, params), key=lambda file: (file.mtime_ns, file.path))
 
 
 def _permitted(folder: str, permitted: Sequence[str]) -> Path:
@@ -140,6 +147,8 @@ async def _load(file: _File, files: Files) -> Any:
     """Store the content, and return the data of the event. Raises BlockError: file_too_large, file_changed,
     file_unreadable."""
     try:
+        if file.size > files.bytes_max:
+            raise too_large(files.bytes_max)
         stored = await files.save(_content(file), files.redact(Path(file.path).name))
     except LimitExceeded as error:
         message = f"{file.path[:200]!r} has {file.size:,} bytes: {error.message}"

@@ -321,11 +321,15 @@ async def test_a_file_that_changes_or_cannot_be_read_is_listed(tmp_path: Path, m
         ("..", True, "is in no folder that this server permits"),
         ("aside", True, "is in no folder that this server permits"),
         ("missing", True, "there is no folder 'missing'"),
+        ("own", True, "has the database of weft itself"),
     ],
 )
 async def test_a_folder_that_is_not_permitted(folder: str, permitted: bool, message: str, tmp_path: Path) -> None:
-    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "own").mkdir(parents=True)
     (tmp_path / "in" / "aside").symlink_to(tmp_path, target_is_directory=True)
-    folders = (str(tmp_path / "in"),) if permitted else ()
-    async with polled(tmp_path, "event.file", {"folder": folder}, file_folders=folders) as files:
+    services = {
+        "file_folders": (str(tmp_path / "in"),) if permitted else (),
+        "own_database": str(tmp_path / "in" / "own" / "weft.db"),
+    }
+    async with polled(tmp_path, "event.file", {"folder": folder}, **services) as files:
         assert message in (await files.error() or "")
