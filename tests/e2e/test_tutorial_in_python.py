@@ -170,7 +170,7 @@ def newcomer(built: Path, tmp_path: Path) -> Iterator[Newcomer]:
     kind, install = found.left.pop(0)
     wheel = wheel_in(built)
     assert kind == "sh" and f"\n.venv/bin/pip install {wheel.name} pytest\n" in install
-    installed(folder / ".venv", ["-c", unhashed(tmp_path), str(wheel), "pytest"])
+    installed(folder / ".venv", ["--no-compile", "-c", unhashed(tmp_path), str(wheel), "pytest"])
     yield found
     found.ends()
 

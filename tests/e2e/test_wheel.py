@@ -17,6 +17,7 @@ import time
 import zipfile
 from collections.abc import Iterator
 from contextlib import suppress
+from functools import cache
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -92,9 +93,17 @@ class Newcomer:
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the wheel and the sdist of this checkout. The editor in the wheel is what `make install` built."""
+    """A folder with the wheel and the sdist of this checkout."""
+    return build_once(tmp_path_factory.getbasetemp())
+
+
+@cache
+def build_once(folder: Path) -> Path:
+    """For all files that use them. The editor in the wheel is what `make install` built."""
     assert "WEFT_WEB" not in os.environ and hatch_build.is_done(ROOT), "server/_web is not of this web/: make install"
-    return build(ROOT, tmp_path_factory.mktemp("built"))
+    into = folder / "built"
+    into.mkdir()
+    return build(ROOT, into)
 
 
 def build(source: Path, into: Path) -> Path:
