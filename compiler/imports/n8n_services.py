@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -186,16 +186,18 @@ def email(step: Step) -> Made | None:
     return Made("email", params, "")
 
 
-def _quoted(name: object) -> str:
+def _quoted(name: object, mark: str) -> str:
     """Return a name of an export as SQL has it; no character of it ends the name."""
-    return '"' + str(name).replace('"', '""') + '"'
+    return mark + str(name).replace(mark, mark + mark) + mark
 
 
 def sql(step: Step) -> Made | None:
     """Postgres and MySQL: what n8n writes into the text of a query becomes a parameter."""
     operation = step.text("operation") or ("insert" if step.node.version >= 2 else "executeQuery")
     places = (located(step.get(name)) for name in ("schema", "table"))
-    table = ".".join(_quoted(place) for place in places if place not in (None, ""))
+    is_mysql = step.node.kind == "mySql"
+    quoted = partial(_quoted, mark="`" if is_mysql else '"')
+    table = ".".join(quoted(place) for place in places if place not in (None, ""))
     values: dict[str, Any] = {}
     if operation == "executeQuery":
         parts: list[str] = []
@@ -226,13 +228,14 @@ def sql(step: Step) -> Made | None:
             values[f"c{at}"] = (
                 step.texts.value(chosen[name], name) if chosen else step.item.js((name,)) if step.item else ""
             )
-        listing = ", ".join(map(_quoted, names))
-        query = f"INSERT INTO {table} ({listing}) VALUES (:{', :'.join(values)}) RETURNING *"  # noqa: S608 - names are quoted
+        listing = ", ".join(map(quoted, names))
+        returning = "" if is_mysql else " RETURNING *"
+        query = f"INSERT INTO {table} ({listing}) VALUES (:{', :'.join(values)}){returning}"  # noqa: S608 - names are quoted
     elif operation in ("select", "read"):
         tests = []
         for at, one in enumerate(listed(step.get("where"), "values")):
             values[f"w{at}"] = step.texts.value(one.get("value"), str(one.get("column")))
-            tests.append(f"{_quoted(one.get('column'))} = :w{at}")
+            tests.append(f"{quoted(one.get('column'))} = :w{at}")
         where = f" WHERE {' AND '.join(tests)}" if tests else ""
         query = f"SELECT * FROM {table}{where}"  # noqa: S608 - names are quoted
     else:

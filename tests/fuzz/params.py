@@ -339,7 +339,9 @@ def sql(s: Scene) -> Made:
         max_rows=(1, 10_000),
         timeout_s=(1,),
     )
-    connected = s.pick({}, {}, {"database": "postgresql://127.0.0.1:9/d", "connection": "crm"})
+    connected = s.pick(
+        {}, {}, {"database": s.pick("postgresql://127.0.0.1:9/d", "mysql://127.0.0.1:9/d"), "connection": "crm"}
+    )
     query = s.pick("SELECT 1", "SELECT :a") if "parameters" in optional else "SELECT 1"
     return {"database": s.pick("shop.db", "${SHOP}"), "query": query} | optional | connected, [None]
 

@@ -10,7 +10,7 @@ import asyncio
 import os
 import stat
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from importlib import import_module
 from pathlib import Path
@@ -104,8 +104,13 @@ def _refused(message: str) -> BlockError:
 
 CONNECTIONS_MAX: Final = 20
 POSTGRES: Final = ("postgresql://", "postgres://")
+MYSQL: Final = ("mysql://", "mariadb://")
 SQLITE: Final = "sqlite:"
-_DRIVER: Final = "executor.blocks.databases.postgres"
+# The file that asks, and what it needs.
+_DRIVERS: Final = (
+    (POSTGRES, "executor.blocks.databases.postgres", lambda: f"PostgreSQL needs psycopg: {install('postgres')}"),
+    (MYSQL, "executor.blocks.databases.mysql", lambda: f"MySQL needs PyMySQL: {install('mysql')}"),
+)
 
 
 class Databases:
@@ -134,27 +139,30 @@ class Databases:
         login: Login | None = None,
         waiting: Callable[[], AbstractContextManager[Any]] = nullcontext,
     ) -> Answer:
-        """Run a query. `login` signs in to PostgreSQL, in place of the address's user and password. `waiting` is
+        """Run a query. `login` signs in to a server, in place of the address's user and password. `waiting` is
         entered while all connections are in use, or all processes for SQLite files, in which `run`s take turns. Raises
         BlockError: sql_failed, sql_refused, sql_timeout, sql_no_file, sql_too_large, sql_login, address_refused,
         params_invalid, not_installed; retryable: sql_busy, sql_connection, sql_crashed. Raises Lost if it is unknown
         whether a change was committed."""
-        if missing := [name for name in names(query.text) if name not in query.parameters]:
-            raise refusals.bad_parameter(missing[0], "the query uses it, and it has no value")
         plain = opened(database)
-        if plain.lower().startswith(POSTGRES):
-            with waiting() if self._room.locked() else nullcontext():
-                await self._room.acquire()
-            try:
-                return await self._ask_postgres(database, query, login)
-            finally:
-                self._room.release()
+        known = names(query.text, mysql=plain.lower().startswith(MYSQL))
+        if missing := [name for name in known if name not in query.parameters]:
+            raise refusals.bad_parameter(missing[0], "the query uses it, and it has no value")
+        for schemes, module, needs in _DRIVERS:
+            if plain.lower().startswith(schemes):
+                with waiting() if self._room.locked() else nullcontext():
+                    await self._room.acquire()
+                try:
+                    ask = await _loaded(module, needs)
+                    return await ask(database, query, self._http.addresses, login)
+                finally:
+                    self._room.release()
         if "://" in plain:
             scheme = "" if has_handle(database) else f", not {database.partition('://')[0][:40]}://"
-            message = f"a database is postgresql:// or a SQLite file{scheme}"
+            message = f"a database is postgresql://, mysql:// or a SQLite file{scheme}"
             raise BlockError(message, code="params_invalid", retryable=False)
         if login is not None:
-            message = "a connection signs in to PostgreSQL, and a SQLite file has no users"
+            message = "a connection signs in to a server, and a SQLite file has no users"
             raise BlockError(message, code="params_invalid", retryable=False)
         if has_handle(database):
             message = "a secret cannot be the name of a SQLite file"
@@ -166,13 +174,12 @@ class Databases:
     async def close(self) -> None:
         await self._sqlite.close()
 
-    async def _ask_postgres(self, address: str, query: Query, login: Login | None) -> Answer:
-        if _DRIVER not in sys.modules:
-            try:
-                await asyncio.to_thread(import_module, _DRIVER)
-            except ImportError as error:
-                message = f"PostgreSQL needs psycopg: {install('postgres')} ({error})"
-                raise BlockError(message, code="not_installed", retryable=False) from None
-        from executor.blocks.databases.postgres import ask
 
-        return await ask(address, query, self._http.addresses, login)
+async def _loaded(module: str, needs: Callable[[], str]) -> Callable[..., Awaitable[Answer]]:
+    if module not in sys.modules:
+        try:
+            await asyncio.to_thread(import_module, module)
+        except ImportError as error:
+            raise BlockError(f"{needs()} ({error})", code="not_installed", retryable=False) from None
+    ask: Callable[..., Awaitable[Answer]] = sys.modules[module].ask
+    return ask

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Final
 
 import orjson
@@ -20,17 +19,12 @@ from psycopg.conninfo import conninfo_to_dict
 from psycopg.types.json import Jsonb, set_json_loads
 
 from executor.blocks.databases import refusals
+from executor.blocks.databases.dialled import CLOSE_S, CONNECT_S, Addresses, dialled, invalid, login_refused
 from executor.blocks.databases.rows import Answer, Gathered, Login, Query
 from executor.blocks.databases.statement import Numbered, numbered
-from executor.blocks.http.addresses import refused
-from executor.blocks.http.binding import check_place, opened
+from executor.blocks.http.binding import opened
 from executor.blocks.http.handles import has_handle
-from executor.blocks.http.parts import ADDRESS, SIGN_IN, Part
 from executor.errors import BlockError, Lost
-
-CONNECT_S: Final = 10
-CLOSE_S: Final = 5.0
-Addresses = Callable[[str, int], Awaitable[Sequence[str]]]
 
 # The permitted parts of an address. Not: hostaddr, service and passfile, which name other places or read files of this
 # machine, and those that write files.
@@ -74,13 +68,12 @@ async def ask(address: str, query: Query, addresses: Addresses, login: Login | N
 
 async def _dialled(address: str, addresses: Addresses, login: Login | None) -> tuple[str, dict[str, Any]]:
     """Return (host:port, the parameters to connect with). Raises BlockError."""
-    hidden = has_handle(address)
     try:
         parts: dict[str, Any] = dict(conninfo_to_dict(opened(address)))
     except psycopg.ProgrammingError:  # its text has the password in it
-        raise _invalid("it must have the form postgresql://user:password@host:port/database") from None
+        raise invalid("it must have the form postgresql://user:password@host:port/database") from None
     if strange := sorted(parts.keys() - (_PARTS if login is None else _PARTS_OF_DOCUMENTS)):
-        raise _invalid(
+        raise invalid(
             f"{strange[0]} is not possible here"
             if login is None
             else f"{strange[0]} is not possible here, as a connection signs in"
@@ -88,24 +81,13 @@ async def _dialled(address: str, addresses: Addresses, login: Login | None) -> t
     if login is not None:
         parts |= {"user": login.user or parts.get("user") or "", "password": opened(login.password)}
         if not parts["user"]:
-            raise _invalid("it must name the user, postgresql://user@host/database, as the connection has none")
+            raise invalid("it must name the user, postgresql://user@host/database, as the connection has none")
     host, port = str(parts.get("host") or ""), str(parts.get("port") or "5432")
     if not host or "/" in host or "@" in host:
-        raise _invalid("it must name a host; sockets are not possible here")
+        raise invalid("it must name a host; sockets are not possible here")
     if "," in host or not port.isdecimal() or not 0 < int(port) < 65536:
-        raise _invalid("it must name one host and one port")
-    place = "the database" if hidden else f"{host}:{port}"  # a secret has the address: no message has parts of it
-    sent: list[Part] = [(ADDRESS, address), (SIGN_IN, "" if login is None else login.password)]
-    check_place("postgresql", host, int(port), sent, chosen=hidden)
-    try:
-        permitted = await addresses(host, int(port))
-    except (OSError, UnicodeError) as error:
-        why = "" if hidden else f": {error}"
-        raise refusals.unreachable(place, f"the host name cannot be resolved{why}") from None
-    except BlockError as error:
-        if hidden and error.code == "address_refused":
-            raise refused(place, error.hint) from None
-        raise
+        raise invalid("it must name one host and one port")
+    place, permitted = await dialled("postgresql", address, host, int(port), addresses, login)
     parts |= {"host": ",".join([host] * len(permitted)), "hostaddr": ",".join(permitted), "port": port}
     # Empty, not missing: else libpq would look into the environment and the files of the server's own account.
     parts |= {"password": parts.get("password") or "", "passfile": "/dev/null"}
@@ -244,13 +226,7 @@ def _explained(error: psycopg.Error, query: Query, text: Numbered, place: str) -
 def _no_connection(place: str, error: psycopg.Error, hidden: bool) -> BlockError:
     message = " ".join(str(error).split())
     if (error.sqlstate or "").startswith("28") or "authentication failed" in message:
-        return BlockError(
-            f"{place} refused the user or the password", code="sql_login", retryable=False, answer_status=401
-        )
+        return login_refused(place)
     if hidden:
         message = f"it ended with {error.sqlstate}" if error.sqlstate else "it is not there, or does not answer"
     return refusals.unreachable(place, message[:500])
-
-
-def _invalid(message: str) -> BlockError:
-    return BlockError(f"the address of the database cannot be used: {message}", code="params_invalid", retryable=False)

@@ -26,6 +26,19 @@ _TOKEN: Final = re.compile(
     """,
     re.VERBOSE | re.DOTALL,
 )
+# In MySQL a backslash escapes in texts, `#` begins a comment, and comments do not nest.
+_TOKEN_OF_MYSQL: Final = re.compile(
+    r"""
+      --(?=\s|\Z)[^\n]*
+    | \#[^\n]*
+    | /\*.*?(?:\*/|\Z)
+    | '(?:[^'\\]|\\.|'')*(?:'|\Z)
+    | "(?:[^"\\]|\\.|"")*(?:"|\Z)
+    | `[^`]*(?:`|\Z)
+    | (?<![\w\])]):(?P<name>[A-Za-z_]\w*)
+    """,
+    re.VERBOSE | re.DOTALL,
+)
 _COMMENT_END: Final = re.compile(r"/\*|\*/")
 
 
@@ -40,9 +53,21 @@ class Place(Struct, frozen=True):
         return self.start + 1 + len(self.name)
 
 
-def names(query: str) -> list[str]:
+def names(query: str, *, mysql: bool = False) -> list[str]:
     """Return each parameter once, in the order of the text."""
-    return list(dict.fromkeys(place.name for place in _places(query)))
+    return list(dict.fromkeys(place.name for place in (_places_of_mysql if mysql else _places)(query)))
+
+
+def questioned(query: str) -> tuple[str, list[str]]:
+    """Return a query of MySQL with `?` for each parameter, and their names in the order of the text."""
+    parts: list[str] = []
+    order: list[str] = []
+    at = 0
+    for place in _places_of_mysql(query):
+        parts += [query[at : place.start], "?"]
+        order.append(place.name)
+        at = place.end
+    return "".join([*parts, query[at:]]), order
 
 
 class Numbered(Struct, frozen=True):
@@ -94,6 +119,12 @@ def _places(query: str) -> Iterator[Place]:
         elif found["tag"] is not None:
             end = query.find(found[0], at)
             at = len(query) if end < 0 else end + len(found[0])
+
+
+def _places_of_mysql(query: str) -> Iterator[Place]:
+    for found in _TOKEN_OF_MYSQL.finditer(query):
+        if found["name"] is not None:
+            yield Place(found["name"], found.start())
 
 
 def _behind_comment(query: str, at: int) -> int:

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from compiler.catalog import Finding, Params
 from compiler.references import Found, find
-from executor.blocks.databases.databases import POSTGRES
+from executor.blocks.databases.databases import MYSQL, POSTGRES
 from executor.blocks.databases.rows import ROWS_MAX, Answer, Login, Query
 from executor.blocks.databases.statement import names
 from executor.blocks.services import services_of
@@ -46,9 +46,9 @@ def _check_database(database: Any, connected: bool) -> tuple[Finding, ...]:
 
 
 def _check_address(database: str) -> tuple[Finding, ...]:
-    if not database.lower().startswith(POSTGRES):
-        hint = "Write postgresql://host:port/database. A SQLite file needs no connection."
-        return (Finding("param_invalid", "/database", "A connection signs in to PostgreSQL.", hint),)
+    if not database.lower().startswith(POSTGRES + MYSQL):
+        hint = "Write postgresql://host:port/database or mysql://host:port/database. A SQLite file needs no connection."
+        return (Finding("param_invalid", "/database", "A connection signs in to PostgreSQL or MySQL.", hint),)
     if ":" in database.partition("://")[2].partition("/")[0].rpartition("@")[0] or "password=" in database:
         hint = "Remove it. The connection has the user and the password."
         return (Finding("param_invalid", "/database", "Database must not contain a password.", hint),)
@@ -65,7 +65,9 @@ def _check_query(params: Params) -> tuple[Finding, ...]:
             hint = "Add a parameter with this value and write :name in the query. Values are never put into its text."
             return (Finding("param_invalid", "/query", message, hint),)
     known = {} if given is None else given
+    # A secret has the address: then it may be a text of MySQL, whose texts and comments end elsewhere.
     missing = [name for name in names(query) if name not in known] if isinstance(known, dict) else []
+    missing = [name for name in missing if name in names(query, mysql=True)]
     if missing:
         message = f"The query uses :{missing[0]}, which is not a parameter."
         return (Finding("param_invalid", "/parameters", message, f"Add {missing[0]!r} to the parameters."),)
@@ -80,14 +82,14 @@ def refers(found: Found) -> bool:
 class _Params(TypedParams):
     database: str = param(
         "Database",
-        "${NAME} of a secret with a postgresql:// address, or the name of a SQLite file. "
+        "${NAME} of a secret with a postgresql:// or mysql:// address, or the name of a SQLite file. "
         "With a connection: postgresql://host:port/database.",
         required=True,
         weft="secret",
         pattern=FILLED,
     )
     connection: str | None = changed(
-        CONNECTION, description="Signs in to PostgreSQL: a user name and password, or OAuth 2.", order=1.5
+        CONNECTION, description="Signs in to PostgreSQL or MySQL: a user name and password, or OAuth 2.", order=1.5
     )
     query: str = param(
         "Query",
@@ -136,7 +138,7 @@ def _only_reads(params: Params) -> bool:
 @block_type(
     type="sql",
     title="SQL query",
-    description="Runs one SQL statement on a PostgreSQL database or a SQLite file and returns its rows.",
+    description="Runs one SQL statement on a PostgreSQL or MySQL database or a SQLite file and returns its rows.",
     category="action",
     params=_Params.json_schema,
     effect="write",

@@ -246,6 +246,9 @@ def test_names_of_an_export_cannot_end_what_they_stand_in() -> None:
     made = only("postgres", 2.5, operation="select", schema="public", table=odd, where=where)
     quoted = '"a""; DROP TABLE b; --"'
     assert made["params"]["query"] == f'SELECT * FROM "public".{quoted} WHERE {quoted} = :w0'
+    odd = "a`; DROP TABLE b; --"
+    made = only("mySql", 2.4, operation="insert", table=odd, columns={"value": {odd: 1}})
+    assert made["params"]["query"] == "INSERT INTO `a``; DROP TABLE b; --` (`a``; DROP TABLE b; --`) VALUES (:c0)"
 
 
 def test_an_expression_in_a_query_is_a_parameter() -> None:

@@ -23,9 +23,9 @@ const ALSO: Readonly<Record<string, string>> = {
   'event.feed': 'rss atom news blog poll trigger',
   'event.mail': 'imap inbox email poll trigger',
   'event.file': 'folder directory drop watch poll trigger',
-  'event.rows': 'database sql postgres sqlite poll trigger',
+  'event.rows': 'database sql postgres mysql sqlite poll trigger',
   agent: 'ai llm model prompt chat gpt claude',
-  sql: 'database postgres sqlite',
+  sql: 'database postgres mysql mariadb sqlite',
   run_workflow: 'call child subflow',
 }
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from executor.blocks.databases.statement import names, numbered, where
+from executor.blocks.databases.statement import names, numbered, questioned, where
 
 
 @pytest.mark.parametrize(
@@ -35,6 +35,16 @@ def test_numbers_for_postgresql() -> None:
     made = numbered(query)
     assert made.text == "SELECT $1, ':x', $2::int, $1"
     assert made.names == ["from_day", "b"]
+
+
+def test_question_marks_for_mysql() -> None:
+    query = """SELECT :a, 'it\\'s :x', "say \\":x", `:x` # :x
+      -- :x
+      , /* /* :x */ :b, :a, 1--:c, ':never ends"""
+    assert names(query, mysql=True) == ["a", "b", "c"]
+    text, order = questioned(query)
+    assert order == ["a", "b", "a", "c"]
+    assert text == query.replace(":a", "?").replace(":b", "?").replace(":c", "?")
 
 
 def test_positions_lead_back() -> None:

@@ -396,7 +396,7 @@ async def test_a_wrong_password_of_a_database_is_tried_once(
     [
         ("postgresql://u:pw@h/d", "Database must not contain a password."),
         ("postgresql://u@h/d?password=x", "Database must not contain a password."),
-        ("a.db", "A connection signs in to PostgreSQL."),
+        ("a.db", "A connection signs in to PostgreSQL or MySQL."),
         ("<start.where>", "Database must be ${NAME} or the name of a SQLite file."),
         ("postgresql://h:5432/d?sslmode=verify-full", None),
     ],

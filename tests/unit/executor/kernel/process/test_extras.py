@@ -44,6 +44,7 @@ def test_all_commands_are_made_here() -> None:
         "llm",
         "mcp",
         "postgres",
+        "mysql",
         "python",
         "oidc",
         "otel",
