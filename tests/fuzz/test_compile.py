@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from compiler.document import PolicyDoc
 from executor.blocks.types.registry import Registry
-from tests.fuzz.budget import FIRST_SEED, examples, rounds
+from tests.fuzz.budget import EXAMPLES, FIRST_SEED, examples, rounds
 from tests.fuzz.documents import documents
 from tests.fuzz.mutations import spoiled
 from tests.fuzz.nonsense import FOR, ODD_VALUES
@@ -31,7 +31,8 @@ anything = st.recursive(
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("part", range(7))  # enough to spread over processes, each far below the time limit of a test
+# Enough parts to spread over processes, each far below the time limit of a test.
+@pytest.mark.parametrize("part", range(7 if EXAMPLES else 3))
 def test_wrong_documents_are_refused(registry: Registry, part: int) -> None:
     @seed(FIRST_SEED + part)
     @examples(200)
