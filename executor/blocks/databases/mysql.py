@@ -146,9 +146,9 @@ def _parts(address: str, login: Login | None) -> dict[str, Any]:
         more = {name.lower(): value for name, value in parse_qsl(url.query, keep_blank_values=True)}
     except ValueError:  # its text has the password in it
         raise invalid("it must have the form mysql://user:password@host:port/database") from None
-    if strange := sorted(more.keys() - ({"ssl-mode"} if login else {"ssl-mode", *_FILES})):
-        reason = "" if login is None else ", as a connection signs in"
-        raise invalid(f"{strange[0]} is not possible here{reason}")
+    allowed = ("ssl-mode",) if login else ("ssl-mode", *_FILES)
+    if more.keys() - set(allowed):  # not named: a ? in the password begins them as well
+        raise invalid(f"only {', '.join(allowed)} may follow its ?")
     if not host or "/" in unquote(host) or "," in host:
         raise invalid("it must name one host; sockets are not possible here")
     user = (login.user if login else None) or unquote(url.username or "")

@@ -230,6 +230,7 @@ async def test_a_lost_commit_is_unknown_and_a_lost_query_is_not(place: str, serv
         "mysql:///shop", "mysql://u@/shop", "mysql://reports.example/shop", "mysql://u@%2Ftmp%2Fs/shop",
         "mysql://u@a.example,b.example/shop", "mysql://u:secret@reports.example:x/shop",
         "mysql://u:secret@reports.example/shop?read_default_file=/etc/passwd", "mysql://u@reports.example/shop?nonsense",
+        "mysql://u:a?secret@reports.example/shop",
         "mysql://u@reports.example/shop?ssl-mode=some", "mysql://u@reports.example/shop?ssl-ca=/no/such/file",
         "mysql://u@reports.example/shop?ssl-mode=DISABLED&ssl-ca=/etc/hostname",
     ],
