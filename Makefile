@@ -72,12 +72,14 @@ test: $(INSTALLED_DEV)
 	$(BIN)/weft python build
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup --whole-files $(RERUN) -m near $(ARGS)
 
+# Where MariaDB cannot be fetched, its tests are skipped.
 # On a disk, as servers are; `make test` makes its databases in memory where it can (tests/conftest.py).
 check: export PYTEST_DEBUG_TEMPROOT := $(or $(TMPDIR),/tmp)
 check: export WEFT_CRASH_KILLS ?= 15
 check: $(INSTALLED_DEV)
 	$(BIN)/python -m tests.browser.get_chromium
 	$(BIN)/weft python build
+	-$(BIN)/python -m tests.support.mariadb
 	$(BIN)/python -m pytest -n $(LONG_WORKERS) --dist loadgroup $(RERUN) -m "not near and not install" $(ARGS)
 	$(BIN)/python -m tests.support.get_postgres
 	WEFT_TEST_POSTGRES=15 WEFT_CRASH_KILLS=10 $(BIN)/python -m pytest -n $(LONG_WORKERS) --dist loadgroup $(RERUN) $(OLDEST_POSTGRES)

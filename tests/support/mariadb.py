@@ -1,7 +1,7 @@
-"""A MariaDB of the tests' own, on a port of loopback: of the system, or of Debian's packages, which `apt-get download`
-brings and nothing installs. It ends with the process that started it.
+"""A MariaDB of the tests' own, on a port of loopback: of the system, or of Debian's packages, which `make check` has
+fetched. It ends with the process that started it.
 
-    python -m tests.support.mariadb     says where its program is
+    python -m tests.support.mariadb     fetches it where there is none (`apt-get download`; nothing is installed)
 """
 
 from __future__ import annotations
@@ -45,13 +45,9 @@ def programs() -> Path:
     """The folder that has `usr/sbin/mariadbd`. Raises NoMariadb."""
     if Path("/usr/sbin/mariadbd").is_file() and Path("/usr/share/mysql/mysql_system_tables.sql").is_file():
         return Path("/")
-    if not (CACHE / "usr/sbin/mariadbd").is_file():
-        try:
-            _fetch()
-        except (OSError, subprocess.SubprocessError) as error:
-            detail = (getattr(error, "stderr", None) or str(error)).strip().splitlines()
-            raise NoMariadb(f"MariaDB cannot be fetched: {detail[-1] if detail else error}") from error
-    return CACHE
+    if (CACHE / "usr/sbin/mariadbd").is_file():
+        return CACHE
+    raise NoMariadb("there is no MariaDB: python -m tests.support.mariadb fetches it, as make check does")
 
 
 def _fetch() -> None:
@@ -189,9 +185,15 @@ async def losing_commits(port: int, is_lost: Callable[[], bool]) -> AsyncIterato
 
 def main() -> None:
     try:
-        print(programs() / "usr/sbin/mariadbd")
-    except NoMariadb as error:
-        sys.exit(str(error))
+        found = programs()
+    except NoMariadb:
+        try:
+            _fetch()
+        except (OSError, subprocess.SubprocessError) as error:
+            detail = (getattr(error, "stderr", None) or str(error)).strip().splitlines()
+            sys.exit(f"MariaDB cannot be fetched: {detail[-1] if detail else error}")
+        found = programs()
+    print(found / "usr/sbin/mariadbd")
 
 
 if __name__ == "__main__":
