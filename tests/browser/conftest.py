@@ -210,7 +210,7 @@ def contexts(browser: Browser, server: SyncServerProcess, servers: Servers) -> I
 
 @pytest.fixture
 def watched(shared: BrowserContext, server: SyncServerProcess) -> Iterator[Watched]:
-    """What stays in a context, such as `page.clock` and scripts for its pages, needs one of `contexts`, or `alone`."""
+    """Use `contexts` or `alone` for what stays in a context, such as `page.clock` and scripts for its pages."""
     found = Watched(shared, server.url)
     yield found
     found.leave()

@@ -95,8 +95,8 @@ def screens(editor: Editor, page: Page) -> Iterator[str]:
 
 
 def findings(page: Page, *rules: str) -> list[str]:
-    """What axe calls serious or critical, by all rules or by these. Its script comes through the debugger: the policy
-    lets no other in."""
+    """Return what axe calls serious or critical, by all rules or these. Its script comes through the debugger: the
+    policy lets no other in."""
     assert AXE.is_file(), "axe-core is not there: run `npm ci` in web/."
     page.evaluate(AXE.read_text("utf-8"))
     found: list[dict[str, Any]] = page.evaluate(

@@ -49,7 +49,7 @@ class Forks:
 
 
 class Forked:
-    """What `subprocess.Popen` is for a child."""
+    """Stands for a forked server as `subprocess.Popen` does for a child."""
 
     def __init__(self, stdout: IO[str], end: IO[str]) -> None:
         self.stdout = stdout

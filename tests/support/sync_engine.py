@@ -83,7 +83,7 @@ def _signature(
 
 
 class _Qualified(ast.NodeTransformer):
-    """Tells a type of Python from a method of the same name: in a stub, names stand for what comes later as well."""
+    """Qualifies a type of Python that a method is named like: in a stub, names stand for what comes later as well."""
 
     def __init__(self, methods: Mapping[str, Any]) -> None:
         self._methods = methods
