@@ -110,11 +110,12 @@ async def closing() -> str:
     ],
     ids=["saga", "branches", "children"],
 )
+@pytest.mark.soak
 async def test_killed_at_every_commit(
     flow: weft.DurableFunction[..., Any], input: Any, answers: Mapping[str, Any]
 ) -> None:
     outside.clear()
-    report = await crash_everywhere(flow, input, answers=answers, outside=outside)
+    report = await crash_everywhere(flow, input, answers=answers, outside=outside, every=size(3, 1))
     assert (report.status, report.error) == ("cancelled", None)
     assert report.commits > 15
 
@@ -192,8 +193,8 @@ async def test_cancelled_after_a_crash_at_each_commit_and_killed_at_each_commit_
     Registry.load(connectors())  # as crash_everywhere does: their imports are done once
     await in_child(Process(WORKFLOW, tmp_path).make, tmp_path)
     crashes = 0
-    # Each second commit of each kind, and all of them in `make soak`.
-    for commit in range(size(1 if when == "before" else 2, 1), COMMITS_MAX, size(2, 1)):
+    # Each third commit of each kind, and all of them in `make soak`.
+    for commit in range(size(1 if when == "before" else 2, 1), COMMITS_MAX, size(3, 1)):
         outside.clear()
         cancelled = copied(tmp_path, f"cancelled-{commit}")
         if await play(cancelled, commit, when) is not None:
@@ -211,7 +212,7 @@ async def test_cancelled_after_a_crash_at_each_commit_and_killed_at_each_commit_
             shutil.rmtree(folder)
             if result is not None:
                 break
-    assert crashes > size(25, 50)
+    assert crashes > size(16, 50)
 
 
 def copied(folder: Path, name: str) -> Path:

@@ -29,6 +29,7 @@ from executor.service.views import WaitView
 from tests.promises.test_durable_cancel import Cancelling
 from tests.support.durable_functions import outside
 from tests.support.postgres_crashes import crash_after_each_commit
+from tests.support.size import size
 from weft import testing
 
 pytestmark = [pytest.mark.proof, pytest.mark.timeout(900)]
@@ -112,11 +113,13 @@ async def test_killed_at_every_commit_on_sqlite(name: str) -> None:
     assert report.commits >= case.commits
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("name", CASES)
 async def test_killed_after_each_commit_on_postgresql(name: str, postgres_server: str, tmp_path: Path) -> None:
+    """Each in `make soak`, else each second one."""
     case = CASES[name]
     commits, end = await crash_after_each_commit(
-        case.flow, case.input, case.answers, outside, postgres_server, tmp_path, MODELS
+        case.flow, case.input, case.answers, outside, postgres_server, tmp_path, MODELS, every=size(2, 1)
     )
     print(name, f"{commits} crashes")
     assert (end.status, end.output) == (case.status, case.output)

@@ -1,4 +1,5 @@
-"""Durable functions, killed at every commit, end as they do without a crash, and do nothing twice unasked.
+"""Durable functions, killed at every third commit (at every one in `make soak`), end as they do without a crash, and do
+nothing twice unasked.
 Those of `examples` are in test_durable_examples.py."""
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import pytest
 import weft
 from executor.open.testing.crashes import crash_everywhere
 from tests.support.durable_functions import branches, delivering, marked, outside, queue, visiting
+from tests.support.size import size
 
 pytestmark = pytest.mark.proof
 
@@ -39,11 +41,12 @@ pytestmark = pytest.mark.proof
         "queue",
     ],
 )
+@pytest.mark.soak
 @pytest.mark.timeout(300)
 async def test_killed_at_every_commit(
     flow: weft.DurableFunction[..., Any], input: dict[str, Any], answers: dict[str, Any], output: Any
 ) -> None:
     outside.clear()
-    report = await crash_everywhere(flow, input, answers=answers, outside=outside)
+    report = await crash_everywhere(flow, input, answers=answers, outside=outside, every=size(3, 1))
     assert (report.status, report.output) == ("succeeded", output)
     assert report.commits > 5

@@ -1,5 +1,5 @@
-"""Durable functions that stay in memory while they wait, killed at every commit with room for none, one and many, and
-owned by two processes in turn: nothing is lost or done twice."""
+"""Durable functions that stay in memory while they wait, killed at every third commit (at every one in `make soak`)
+with room for none, one and many, and owned by two processes in turn: nothing is lost or done twice."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from executor.open.testing.play import finish
 from executor.service import parts
 from tests.support.durable_functions import do, outside
 from tests.support.postgres import database
+from tests.support.size import size
 from tests.support.until import until
 
 pytestmark = [pytest.mark.proof, pytest.mark.timeout(900)]
@@ -42,11 +43,12 @@ async def both() -> list[str]:
     return list(await weft.gather(one("a"), child(), one("b")))
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("lanes", [0, 1, 1_000])
 async def test_killed_at_every_commit(lanes: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(parts, "LaneCache", lambda most, most_bytes: LaneCache(lanes, most_bytes))
     outside.clear()
-    report = await crash_everywhere(both, {}, answers={"a": 1, "b": 2}, outside=outside)
+    report = await crash_everywhere(both, {}, answers={"a": 1, "b": 2}, outside=outside, every=size(3, 1))
     assert (report.status, report.output) == ("succeeded", ["a 1", "child", "b 2"])
     assert report.commits > 5
 

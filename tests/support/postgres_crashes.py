@@ -39,9 +39,10 @@ async def crash_after_each_commit(
     server: str,
     folder: Path,
     models: Mapping[str, str | Model] | None = None,
+    every: int = 1,
 ) -> tuple[int, Result]:
-    """Return the number of commits, and the end of the run without a crash. Raises AssertionError: it ends in another
-    way after a crash, or an effect happened again without a question to a person."""
+    """Kill at each `every`th commit. Return the number of commits, and the end of the run without a crash. Raises
+    AssertionError: it ends in another way after a crash, or an effect happened again without a question to a person."""
     workflow = Workflow(flow, input, blocks_of([flow], None), dict(answers), {}, (), endpoints_of(models), (), outside)
 
     async def case(commit: int) -> Played:
@@ -56,7 +57,7 @@ async def crash_after_each_commit(
         return Played(result, did, killed)
 
     first = await case(0)
-    for commit in range(1, COMMITS_MAX):
+    for commit in range(1, COMMITS_MAX, every):
         found = await case(commit)
         if not found.killed:
             break

@@ -53,9 +53,10 @@ class Problem(Struct, frozen=True):
 
 
 class CrashReport(Struct, frozen=True):
-    """`commits` of the run; `crashes`: processes that were killed. `status`, `output` and `error` (code and message) of
-    the run without a crash. `asked`: blocks for which a person had to decide if they may run again, because it was
-    unknown how far they had got: a second effect of those is not a problem, because the answer was to retry."""
+    """`commits` of the run, up to the last at which a process was killed; `crashes`: processes that were killed.
+    `status`, `output` and `error` (code and message) of the run without a crash. `asked`: blocks for which a person had
+    to decide if they may run again, because it was unknown how far they had got: a second effect of those is not a
+    problem, because the answer was to retry."""
 
     commits: int
     crashes: int
@@ -89,6 +90,7 @@ async def crash_everywhere(
     allow_private: Iterable[str] = (),
     http: ScriptedHttp | None = None,
     compare: Callable[[dict[str, Any]], Any] | None = None,
+    every: int = 1,
     check: bool = True,
 ) -> CrashReport:
     """Kill the process of this workflow at each commit, recover, and compare with a run without a crash:
@@ -101,8 +103,8 @@ async def crash_everywhere(
     `document` may be a workflow in Python: its steps are known. `answers`: see weft.testing.finish. Blocks and
     functions may be anything, also local ones. Their state in memory is lost with the process, as in a real crash;
     their effects must be outside: in `outside`, a file, a server. `http` answers all requests, in each process anew.
-    Raises AssertionError with the problems, unless
-    `check` is off; and if the run without a crash does not end."""
+    `every`: at each such commit only, for a long workflow. Raises AssertionError with the problems, unless `check` is
+    off; and if the run without a crash does not end."""
     with TemporaryDirectory(prefix="weft-crashes-", ignore_cleanup_errors=True) as folder:
         workflow = Workflow(
             document=document,
@@ -116,7 +118,7 @@ async def crash_everywhere(
             outside=outside or Outside(folder),
             http=http,
         )
-        report = await _Crashes(workflow, Path(folder), compare or (lambda end: end)).report()
+        report = await _Crashes(workflow, Path(folder), compare or (lambda end: end)).report(every)
     if check and not report.ok:
         raise AssertionError(str(report))
     return report
@@ -130,15 +132,16 @@ class _Crashes:
         self._problems: list[Problem] = []
         self._asked: set[str] = set()
 
-    async def report(self) -> CrashReport:
+    async def report(self, every: int) -> CrashReport:
         await in_child(Process(self._workflow, self._folder).make, self._folder)
         self._workflow.outside.clear()
         first = await self._played(self._new_folder("first"))
         expected, effects = first.end(), self._effects()
         self._asked.clear()
         crashes = commits = 0
-        for when in ("before", "after"):
-            for commit in range(1, COMMITS_MAX):
+        begins: tuple[tuple[When, int], ...] = (("before", 1), ("after", (every + 1) // 2))
+        for when, begin in begins:
+            for commit in range(begin, COMMITS_MAX, every):
                 self._workflow.outside.clear()
                 folder = self._new_folder(f"{when}-{commit}")
                 if not await self._killed(folder, commit, when):

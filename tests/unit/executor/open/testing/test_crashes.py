@@ -143,6 +143,8 @@ async def test_steps_and_expressions(tmp_path: Path) -> None:
     report = await crash_everywhere(made, {"n": 2}, functions={"refund": refund}, outside=outside)
     assert report.ok and report.error is None, report
     assert report.output == "paid 6" and report.commits >= 4
+    some = await crash_everywhere(made, {"n": 2}, functions={"refund": refund}, outside=outside, every=3)
+    assert some.ok and 2 <= some.crashes <= report.crashes // 2, some
 
 
 async def test_a_process_that_ends_by_itself_is_not_taken_for_the_end_of_the_run(tmp_path: Path) -> None:
