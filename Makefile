@@ -33,7 +33,7 @@ help:
 	@echo "make serve    start weft at http://127.0.0.1:8765 and print a link that signs in (first time: about a minute to install)"
 	@echo "make quick    run the tests of what you changed (a minute)"
 	@echo "make test     run what nearly every change can break (five minutes on two cores); a Chromium is fetched where there is none"
-	@echo "make check    run all other tests: PostgreSQL, the whole editor, 15 kills, every kind of fault, fuzzing, load (half an hour);"
+	@echo "make check    run all other tests: PostgreSQL, the whole editor, 10 kills, every kind of fault, fuzzing, load (half an hour);"
 	@echo "              then those of the database again on PostgreSQL 15, which is fetched where there is none"
 	@echo "make browser  run all tests of the editor in a real browser"
 	@echo "make lint     ruff, mypy --strict and pyright (also of the code in the documentation), import rules, bounds of size; biome for the editor"
@@ -75,7 +75,7 @@ test: $(INSTALLED_DEV)
 # Where MariaDB cannot be fetched, its tests are skipped.
 # On a disk, as servers are; `make test` makes its databases in memory where it can (tests/conftest.py).
 check: export PYTEST_DEBUG_TEMPROOT := $(or $(TMPDIR),/tmp)
-check: export WEFT_CRASH_KILLS ?= 15
+check: export WEFT_CRASH_KILLS ?= 10
 check: $(INSTALLED_DEV)
 	$(BIN)/python -m tests.browser.get_chromium
 	$(BIN)/weft python build

@@ -22,10 +22,12 @@ from tests.promises.test_durable_cancel import short, truth
 from tests.support.durable_functions import branches, outside, queue
 from tests.support.postgres import database
 from tests.support.postgres_crashes import crash_after_each_commit
+from tests.support.size import size
 
 pytestmark = [pytest.mark.proof, pytest.mark.timeout(900)]
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize(
     ("flow", "input", "answers"),
     [
@@ -38,7 +40,10 @@ pytestmark = [pytest.mark.proof, pytest.mark.timeout(900)]
 async def test_killed_after_each_commit_on_postgresql(
     flow: weft.DurableFunction[..., Any], input: Any, answers: Mapping[str, Any], postgres_server: str, tmp_path: Path
 ) -> None:
-    commits, _ = await crash_after_each_commit(flow, input, answers, outside, postgres_server, tmp_path)
+    """Each in `make soak`, else each second one."""
+    commits, _ = await crash_after_each_commit(
+        flow, input, answers, outside, postgres_server, tmp_path, every=size(2, 1)
+    )
     assert commits > 7
 
 

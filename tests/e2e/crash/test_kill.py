@@ -1,6 +1,6 @@
 """The whole system under kill -9: nothing acknowledged is lost, nothing is recorded twice, no follower misses an event.
 
-Three kills in `make test`, fifteen in `make check`. WEFT_CRASH_SEED repeats the choices (what they hit still depends on
+Three kills in `make test`, ten in `make check`. WEFT_CRASH_SEED repeats the choices (what they hit still depends on
 the machine), WEFT_CRASH_KILLS sets how many kills `make check` does.
 """
 
