@@ -30,7 +30,7 @@ HOST: Final = "reports.example"
 USER: Final = "weft"
 PASSWORD: Final = "p:a@s/s wörd"
 READY_S: Final = 20.0
-FETCH_S: Final = 300
+FETCH_S: Final = 60
 SMALL: Final = (
     "--innodb-buffer-pool-size=8M", "--innodb-log-file-size=4M", "--innodb-flush-log-at-trx-commit=0",
     "--skip-name-resolve", "--performance-schema=0",
@@ -56,7 +56,7 @@ def _fetch() -> None:
         work = Path(place)
 
         def brought(*packages: str) -> Path:
-            _run("apt-get", "download", *packages, cwd=work)
+            _run("apt-get", "-o", "Acquire::Retries=0", "download", *packages, cwd=work)
             for path in work.glob("*.deb"):
                 _run("dpkg-deb", "-x", str(path), "all", cwd=work)
             return next(work.glob(f"{packages[0]}_*.deb"))
