@@ -32,7 +32,7 @@ endif
 help:
 	@echo "make serve    start weft at http://127.0.0.1:8765 and print a link that signs in (first time: about a minute to install)"
 	@echo "make quick    run the tests of what you changed (a minute)"
-	@echo "make test     run what nearly every change can break (five minutes on two cores); a Chromium is fetched where there is none"
+	@echo "make test     run what nearly every change can break (six minutes on two cores); a Chromium is fetched where there is none"
 	@echo "make check    run all other tests: PostgreSQL, the whole editor, 10 kills, every kind of fault, fuzzing, load (three quarters of an hour);"
 	@echo "              then those of the database again on PostgreSQL 15, which is fetched where there is none"
 	@echo "make browser  run all tests of the editor in a real browser"
