@@ -146,7 +146,7 @@ def _close_all() -> None:
 
 
 # At the end of the main thread, before the pools of threads end: work that needs one would fail, and that be recorded.
-threading._register_atexit(_close_all)  # type: ignore[attr-defined]  # as concurrent.futures does: nothing public is
+threading._register_atexit(_close_all)  # type: ignore[attr-defined]  # private; there is no public way
 
 
 def _in_a_loop() -> bool:

@@ -76,7 +76,11 @@ class Server(Armed):
         engine = await Engine.open(
             self._store(),
             registry=Registry.load([self._service.block(), *sources()], sandbox=sandbox),
-            services=Services(sandbox=sandbox, http=GuardedClient(("127.0.0.1",)), file_folders=(str(self._folder),)),
+            services=Services(
+                sandbox=sandbox,
+                http=GuardedClient(("127.0.0.1",)),
+                file_folders=() if self._folder is None else (str(self._folder),),
+            ),
             secret=SECRET,
             clock=clock,
         )

@@ -32,5 +32,5 @@ def program() -> None:
         assert_type(engine.follow(run.id, text=True), Generator[Live, None, None])
         assert_type(engine.query(count, run.id), str)
         engine.run(typed, timeout_s="7")  # type: ignore[arg-type]  # a wrong argument is an error
-        _ = engine.chats  # type: ignore[attr-defined]  # and so is what only a server uses
+        _ = engine.chats  # type: ignore[attr-defined]  # not in the stub: only a server uses it
         weft.open_sync(functions=7)  # type: ignore[arg-type]  # the arguments are those of weft.open

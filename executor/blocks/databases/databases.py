@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import os
 import stat
-import sys
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from importlib import import_module
@@ -106,6 +105,7 @@ CONNECTIONS_MAX: Final = 20
 POSTGRES: Final = ("postgresql://", "postgres://")
 MYSQL: Final = ("mysql://", "mariadb://")
 SQLITE: Final = "sqlite:"
+Ask = Callable[..., Awaitable[Answer]]
 # The file that asks, and what it needs.
 _DRIVERS: Final = (
     (POSTGRES, "executor.blocks.databases.postgres", lambda: f"PostgreSQL needs psycopg: {install('postgres')}"),
@@ -129,6 +129,7 @@ class Databases:
         self._folders = Folders(folders, own)
         self._room = asyncio.Semaphore(connections)
         self._sqlite = SqliteFiles()
+        self._loaded: dict[str, Ask] = {}
 
     async def ask(
         self,
@@ -153,8 +154,9 @@ class Databases:
                 with waiting() if self._room.locked() else nullcontext():
                     await self._room.acquire()
                 try:
-                    ask = await _loaded(module, needs)
-                    return await ask(database, query, self._http.addresses, login)
+                    if module not in self._loaded:
+                        self._loaded[module] = await _load(module, needs)
+                    return await self._loaded[module](database, query, self._http.addresses, login)
                 finally:
                     self._room.release()
         if "://" in plain:
@@ -175,11 +177,10 @@ class Databases:
         await self._sqlite.close()
 
 
-async def _loaded(module: str, needs: Callable[[], str]) -> Callable[..., Awaitable[Answer]]:
-    if module not in sys.modules:
-        try:
-            await asyncio.to_thread(import_module, module)
-        except ImportError as error:
-            raise BlockError(f"{needs()} ({error})", code="not_installed", retryable=False) from None
-    ask: Callable[..., Awaitable[Answer]] = sys.modules[module].ask
+async def _load(module: str, needs: Callable[[], str]) -> Ask:
+    """Import the module, or wait until another query has: `sys.modules` has it before it is complete."""
+    try:
+        ask: Ask = (await asyncio.to_thread(import_module, module)).ask
+    except ImportError as error:
+        raise BlockError(f"{needs()} ({error})", code="not_installed", retryable=False) from None
     return ask

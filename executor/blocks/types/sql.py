@@ -67,7 +67,8 @@ def _check_query(params: Params) -> tuple[Finding, ...]:
     known = {} if given is None else given
     # A secret has the address: then it may be a text of MySQL, whose texts and comments end elsewhere.
     missing = [name for name in names(query) if name not in known] if isinstance(known, dict) else []
-    missing = [name for name in missing if name in names(query, mysql=True)]
+    if missing:
+        missing = [name for name in names(query, mysql=True) if name in missing]
     if missing:
         message = f"The query uses :{missing[0]}, which is not a parameter."
         return (Finding("param_invalid", "/parameters", message, f"Add {missing[0]!r} to the parameters."),)

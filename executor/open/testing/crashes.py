@@ -104,7 +104,9 @@ async def crash_everywhere(
     functions may be anything, also local ones. Their state in memory is lost with the process, as in a real crash;
     their effects must be outside: in `outside`, a file, a server. `http` answers all requests, in each process anew.
     `every`: at each such commit only, for a long workflow. Raises AssertionError with the problems, unless `check` is
-    off; and if the run without a crash does not end."""
+    off, and if the run without a crash does not end; ValueError if `every` is below 1."""
+    if every < 1:
+        raise ValueError(f"every must be 1 or more, not {every}")
     with TemporaryDirectory(prefix="weft-crashes-", ignore_cleanup_errors=True) as folder:
         workflow = Workflow(
             document=document,
@@ -141,7 +143,7 @@ class _Crashes:
         crashes = commits = 0
         begins: tuple[tuple[When, int], ...] = (("before", 1), ("after", (every + 1) // 2))
         for when, begin in begins:
-            for commit in range(begin, COMMITS_MAX, every):
+            for commit in range(begin, COMMITS_MAX + every - 1, every):
                 self._workflow.outside.clear()
                 folder = self._new_folder(f"{when}-{commit}")
                 if not await self._killed(folder, commit, when):

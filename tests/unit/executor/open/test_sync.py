@@ -91,7 +91,7 @@ async def test_a_running_loop_is_not_stopped(engine: weft.SyncEngine, monkeypatc
         weft.open_sync()
     assert await asyncio.to_thread(engine.runs.count) == await asyncio.to_thread(engine.runs.count)
     notebook = ModuleType("IPython")
-    notebook.get_ipython = SimpleNamespace  # type: ignore[attr-defined]  # of a cell, which runs in a loop
+    notebook.get_ipython = SimpleNamespace  # type: ignore[attr-defined]  # a module has no attributes of its own
     monkeypatch.setitem(sys.modules, "IPython", notebook)
     assert engine.run(order, number="7", timeout_s=20).output == "sent 7"
 
@@ -131,4 +131,4 @@ def test_type_checkers_see_what_programs_get(engine: weft.SyncEngine) -> None:
         assert names == {name for name in wanted if not name.startswith("_")}
     assert re.findall(r"`(?:engine)?\.(\w+)`", Engine.__doc__ or "") == list(TOPICS)
     with pytest.raises(AttributeError, match=r"engine\.upkeep has no 'stop'"):
-        engine.upkeep.stop()  # type: ignore[attr-defined]  # the engine calls it
+        engine.upkeep.stop()  # type: ignore[attr-defined]  # not in the stub: the engine calls it

@@ -169,3 +169,8 @@ async def test_a_run_with_too_many_commits_is_not_tested_in_part(
     monkeypatch.setattr(crashes, "COMMITS_MAX", 2)
     with pytest.raises(AssertionError, match="2 commits or more"):
         await crashed(Outside(tmp_path), charge, paying())
+    monkeypatch.undo()
+    report = await crash_everywhere(paying(), {"amount": 7}, blocks=[charge], answers={"ask": "approve"}, every=700)
+    assert report.ok and report.crashes == 1, report
+    with pytest.raises(ValueError, match="every must be 1 or more, not 0"):
+        await crash_everywhere(paying(), every=0)
