@@ -21,8 +21,9 @@ from compiler.imports.n8n_flow import ITEMS_MAX, Graph, Port, Region, common, ex
 from compiler.imports.n8n_knowledge import is_store, store
 from compiler.imports.n8n_nodes import NODES, policy_of, style_of, ways_of
 from compiler.imports.n8n_scope import Place
-from compiler.imports.n8n_services import connector, email, http, service_of, sql
+from compiler.imports.n8n_services import connector, email, http, service_of
 from compiler.imports.n8n_source import Source
+from compiler.imports.n8n_sql import sql
 from compiler.imports.n8n_step import Made, Node, Step, Style
 from compiler.imports.n8n_text import Item, Loss, Texts, free, prelude
 from compiler.imports.sim_services import NOTES_MAX

@@ -1,4 +1,4 @@
-"""The nodes of n8n that send something to a service -> blocks: HTTP Request, mail, SQL, and connectors by a table.
+"""The nodes of n8n that send something to a service -> blocks: HTTP Request, mail, and connectors by a table.
 
 A field that is empty in the export stays open, as `required` reports. Accounts are not in exports: the block gets the
 connection that is named like the credential.
@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
 import orjson
 
 from compiler.catalog import Catalog
-from compiler.imports.n8n_step import Made, Node, Step, located
+from compiler.imports.n8n_step import Made, Node, Step
 from compiler.imports.n8n_text import Item, listed, prelude, quoted, slug, split
 from compiler.imports.sim_text import fits, mapping, number_in, parse_json
 
@@ -184,67 +184,6 @@ def email(step: Step) -> Made | None:
     if given := [f"<{file}>" for file in files if file is not None]:
         params["attachments"] = given
     return Made("email", params, "")
-
-
-def _quoted(name: object, mark: str) -> str:
-    """Return a name of an export as SQL has it; no character of it ends the name."""
-    return mark + str(name).replace(mark, mark + mark) + mark
-
-
-def sql(step: Step) -> Made | None:
-    """Postgres and MySQL: what n8n writes into the text of a query becomes a parameter."""
-    operation = step.text("operation") or ("insert" if step.node.version >= 2 else "executeQuery")
-    places = (located(step.get(name)) for name in ("schema", "table"))
-    is_mysql = step.node.kind == "mySql"
-    quoted = partial(_quoted, mark="`" if is_mysql else '"')
-    table = ".".join(quoted(place) for place in places if place not in (None, ""))
-    values: dict[str, Any] = {}
-    if operation == "executeQuery":
-        parts: list[str] = []
-        for piece, is_code in split(step.text("query").removeprefix("=")):
-            if is_code:
-                name = f"p{len(values) + 1}"
-                values[name] = step.texts.value(f"={{{{ {piece} }}}}", name)
-                quote = bool(parts) and parts[-1].endswith("'")
-                parts[-1:] = [parts[-1][:-1]] if quote else parts[-1:]
-                parts.append(f":{name}")
-            else:
-                after = bool(parts) and parts[-1].startswith(":") and piece.startswith("'")
-                parts.append(piece[1:] if after else piece)
-        query = "".join(parts)
-        given = [
-            step.texts.value(f"={{{{{p}}}}}")
-            for p in re.findall(r"\{\{(.*?)\}\}", step.text("options", "queryReplacement"))
-        ]
-        for at, value in enumerate(given):
-            values[f"v{at + 1}"] = value
-        query = re.sub(r"\$(\d+)", lambda found: f":v{found[1]}", query) if given else query
-    elif operation in ("insert", "upsert"):
-        chosen = mapping(step.get("columns", "value"))
-        names = [str(name) for name in chosen] or [
-            one.strip() for one in step.text("columns").split(",") if one.strip()
-        ]
-        for at, name in enumerate(names):
-            values[f"c{at}"] = (
-                step.texts.value(chosen[name], name) if chosen else step.item.js((name,)) if step.item else ""
-            )
-        listing = ", ".join(map(quoted, names))
-        returning = "" if is_mysql else " RETURNING *"
-        query = f"INSERT INTO {table} ({listing}) VALUES (:{', :'.join(values)}){returning}"  # noqa: S608 - names are quoted
-    elif operation in ("select", "read"):
-        tests = []
-        for at, one in enumerate(listed(step.get("where"), "values")):
-            values[f"w{at}"] = step.texts.value(one.get("value"), str(one.get("column")))
-            tests.append(f"{quoted(one.get('column'))} = :w{at}")
-        where = f" WHERE {' AND '.join(tests)}" if tests else ""
-        query = f"SELECT * FROM {table}{where}"  # noqa: S608 - names are quoted
-    else:
-        return None
-    reads = re.match(r"\s*(select|with|show)\b", query, re.IGNORECASE) is not None
-    name = f"{slug(step.node.kind).upper()}_URL"
-    step.lose("Its database is not imported.", f"Store the secret {name}, the address of the database.")
-    params: dict[str, Any] = {"database": f"${{{name}}}", "query": query or "SELECT 1", "read_only": reads}
-    return Made("sql", {**params, **({"parameters": values} if values else {})}, None, _LISTS.format("<@.rows>"))
 
 
 # connectors

@@ -27,6 +27,7 @@ from compiler.diagnostics import Diagnostic
 from compiler.imports import Imported
 from compiler.imports.sim_blocks import is_known, loop_params, notes_of, parallel_params, policy_of, translate
 from compiler.imports.sim_services import connector, foreign, is_ours, service_of, settings_of, title_of
+from compiler.imports.sim_sql import only_reads
 from compiler.imports.sim_text import WEBHOOKS, Loss, Texts, mapping, parse_json, typed_value
 from compiler.references import escape
 
@@ -122,7 +123,7 @@ class _Import:
         self._place()
         self._foreign = frozenset(block.id for block in self._blocks.values() if self._is_foreign(block))
         texts = Texts(
-            {b.id: (b.type, b.name) for b in self._blocks.values()}, self._env_names, self._foreign, self._catalog
+            {b.id: (_kind_of(b), b.name) for b in self._blocks.values()}, self._env_names, self._foreign, self._catalog
         )
         edges, before = self._edges()
         blocks: dict[str, Any] = {}
@@ -358,6 +359,12 @@ class _Import:
                 if block is not None and block.parent == router.parent:
                     targets[block.id] = None
         return [{"id": target, "title": self._blocks[target].name} for target in targets]
+
+
+def _kind_of(block: SimBlock) -> str:
+    if service_of(block.type) in ("postgresql", "mysql"):
+        return "sql_reads" if only_reads(block.params) else "sql_changes"
+    return block.type
 
 
 def _retry(retry: Mapping[str, Any]) -> dict[str, Any]:

@@ -21,6 +21,7 @@ import orjson
 
 from compiler.catalog import Catalog
 from compiler.imports import missing_workflow, stand_in
+from compiler.imports.sim_sql import sql
 from compiler.imports.sim_text import (
     NOTHING,
     Loss,
@@ -107,6 +108,9 @@ def connector(
         return _request(kind, settings, texts, tool=tool) if catalog is not None else None
     if spec is None:
         return None
+    block = Settings("", settings, texts)
+    if spec.type == "sql":  # the model of an agent may not write the text of a query
+        return None if tool and settings.get("query") in NOTHING else ("sql", sql(kind, block), block.losses)
     properties = spec.params["properties"]
     params: dict[str, Any] = {"operation": operation.name}
     unfit: list[str] = []
@@ -130,7 +134,6 @@ def connector(
     rows = params.get("rows") if kind == "google_sheets" else None
     if isinstance(rows, list) and not all(isinstance(row, list | str) for row in rows):
         return None  # objects: Sim makes rows of them by the first row of the sheet
-    block = Settings("", settings, texts)
     if "credential" in properties:
         params |= _account(block, kind, service, properties)
     if spec.check is not None and any(found.code != "required" for found in spec.check(params)):

@@ -16,6 +16,7 @@ _ENV = re.compile(r"\{\{\s*([A-Za-z_][A-Za-z0-9_]*)\s*\}\}")
 _UPPER = re.compile(r"[A-Z_][A-Z0-9_]*")
 # Names that mean something here but may be block names there.
 _OURS = ("input", "workflow")
+_SCOPES = ("variable", "loop", "parallel", "workflow", "input")
 # Output fields of another name, by block type: ours, or None if the field is the whole output.
 _FIELDS: dict[str, dict[str, str | None]] = {
     "human_in_the_loop": {"submission": None, "resumeInput": None},
@@ -26,6 +27,8 @@ _FIELDS: dict[str, dict[str, str | None]] = {
     "workflow_input": {"result": None, "response": None},
     "agent": {"tokens": "usage", "toolCalls": "tool_calls"},
     "evaluator": {"tokens": "usage"},
+    "sql_reads": {"rowCount": "count"},
+    "sql_changes": {"rowCount": "affected"},
     "rss_poller": {"item": "event", "title": "event.title", "link": "event.link", "pubDate": "event.published"},
     "imap_poller": {"email": "event"},
     "guardrails": {
@@ -57,8 +60,8 @@ class Loss(NamedTuple):
 class Texts:
     """Translates texts: environment names, and references whose block or field has another name here.
 
-    `blocks`: id -> (Sim's type, name). If `env_names` is None, every UPPER_CASE name counts as one. `foreign`: ids of
-    blocks without a counterpart. `catalog`: the blocks that there are, for the tools of agents.
+    `blocks`: id -> (Sim's type, or a key of `_FIELDS`; name). If `env_names` is None, every UPPER_CASE name counts as
+    one. `foreign`: ids of blocks without a counterpart. `catalog`: the blocks that there are, for the tools of agents.
     """
 
     def __init__(
@@ -98,6 +101,12 @@ class Texts:
         if isinstance(value, Mapping):
             return {key: self.value(item) for key, item in value.items()}
         return value
+
+    def refers(self, text: str) -> bool:
+        """Return whether it reads a block, or a scope of Sim; other text in angle brackets is text."""
+        parsed = parse(text)
+        first = normalize(str(parsed.segments[0])) if parsed is not None else ""
+        return first in self._by_name or first in _SCOPES
 
     def _env(self, match: re.Match[str]) -> str:
         name = match[1]

@@ -245,18 +245,21 @@ def test_names_of_an_export_cannot_end_what_they_stand_in() -> None:
     where = {"values": [{"column": odd, "value": 1}]}
     made = only("postgres", 2.5, operation="select", schema="public", table=odd, where=where)
     quoted = '"a""; DROP TABLE b; --"'
-    assert made["params"]["query"] == f'SELECT * FROM "public".{quoted} WHERE {quoted} = :w0'
+    assert made["params"]["query"] == f'SELECT * FROM "public".{quoted} WHERE {quoted} = :a_DROP_TABLE_b LIMIT 50'
     odd = "a`; DROP TABLE b; --"
     made = only("mySql", 2.4, operation="insert", table=odd, columns={"value": {odd: 1}})
-    assert made["params"]["query"] == "INSERT INTO `a``; DROP TABLE b; --` (`a``; DROP TABLE b; --`) VALUES (:c0)"
+    assert (
+        made["params"]["query"]
+        == "INSERT INTO `a``; DROP TABLE b; --` (`a``; DROP TABLE b; --`) VALUES (:a_DROP_TABLE_b)"
+    )
 
 
 def test_an_expression_in_a_query_is_a_parameter() -> None:
     query = "SELECT * FROM t WHERE name = '{{ $json.name }}' AND n > {{ $json.n }}"
     made = only("postgres", 2.5, operation="executeQuery", query=f"={query}")
     assert made["params"] == {
-        "database": "${POSTGRES_URL}", "query": "SELECT * FROM t WHERE name = :p1 AND n > :p2", "read_only": True,
-        "parameters": {"p1": "<start.name>", "p2": "<start.n>"},
+        "database": "${POSTGRES_URL}", "query": "SELECT * FROM t WHERE name = :name AND n > :n", "read_only": True,
+        "max_rows": 10_000, "parameters": {"name": "<start.name>", "n": "<start.n>"},
     }  # fmt: skip
 
 

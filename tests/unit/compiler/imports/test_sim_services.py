@@ -280,6 +280,8 @@ def test_the_table_names_what_connectors_have() -> None:
         name, operations = row.get("service", kind), row["operations"]
         spec = REGISTRY.get(row.get("type") or f"connector.{name}")
         assert spec is not None, name
+        if spec.type == "sql":  # its operations are statements
+            continue
         properties = spec.params["properties"]
         assert row.get("default") is None or row["default"] in operations, name
         for operation in map(_operation_of, operations.values()):
