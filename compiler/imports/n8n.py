@@ -21,7 +21,7 @@ from compiler.imports.n8n_flow import ITEMS_MAX, Graph, Port, Region, common, ex
 from compiler.imports.n8n_knowledge import is_store, store
 from compiler.imports.n8n_nodes import NODES, policy_of, style_of, ways_of
 from compiler.imports.n8n_scope import Place
-from compiler.imports.n8n_services import connector, email, http, service_of
+from compiler.imports.n8n_services import connector, email, http, redis, service_of
 from compiler.imports.n8n_source import Source
 from compiler.imports.n8n_sql import sql
 from compiler.imports.n8n_step import Made, Node, Step, Style
@@ -226,6 +226,7 @@ class _Import:
         catalog = self._catalog
         others: dict[str, Any] = {
             "httpRequest": http, "emailSend": email, "postgres": sql, "mySql": sql,
+            "redis": redis,
             "openAiMessage": lambda step: message(step, catalog) or self._service(step),
             "openAi": lambda step: message(step, catalog),
             "textClassifier": classifier, "sentimentAnalysis": classifier, "informationExtractor": extractor,

@@ -186,6 +186,59 @@ def email(step: Step) -> Made | None:
     return Made("email", params, "")
 
 
+# For each operation: the command, the settings that are its arguments, the setting with the name of its answer.
+_COMMANDS: Final = {
+    "delete": ("DEL", ["key"], ""), "get": ("GET", ["key"], "propertyName"), "incr": ("INCR", ["key"], "key"),
+    "info": ("INFO", [], ""), "keys": ("KEYS", ["keyPattern"], ""), "llen": ("LLEN", ["list"], "list"),
+    "pop": ("LPOP", ["list"], "propertyName"), "publish": ("PUBLISH", ["channel", "messageData"], ""),
+    "push": ("LPUSH", ["list", "messageData"], ""), "set": ("SET", ["key", "value"], ""),
+}  # fmt: skip
+_GETS: Final = {"hash": ("HGETALL", []), "list": ("LRANGE", [0, -1]), "sets": ("SMEMBERS", [])}
+_PUTS: Final = {"hash": ("HSET", "Object.entries(made).flat()"), "sets": ("SADD", "made")}
+
+
+def redis(step: Step) -> Made | None:
+    operation, kind = step.text("operation") or "info", step.text("keyType") or "automatic"
+    if operation not in _COMMANDS or (operation == "set" and kind == "list"):
+        return None
+    command, places, name = _COMMANDS[operation]
+    arguments: Any = [step.value(place, otherwise="") for place in places]
+    ttl = step.value("ttl", otherwise=60) if step.get("expire") is True else None
+    if operation in ("push", "pop") and step.get("tail") is True:
+        command = command.replace("L", "R", 1)
+    elif operation == "get" and kind in _GETS:
+        command, more = _GETS[kind]
+        arguments += more
+    elif operation == "incr" and ttl is not None:
+        script = "local n = redis.call('INCR', KEYS[1]) redis.call('EXPIRE', KEYS[1], ARGV[1]) return n"
+        command, arguments = "EVAL", [script, 1, *arguments, ttl]
+    elif operation == "set" and kind in _PUTS:
+        command, js = _PUTS[kind]
+        read = "((given) => (typeof given === 'string' ? JSON.parse(given) : given))"
+        js = f"((made) => [{step.js('key')}, ...{js}])({read}({step.js('value')}))"
+        arguments = step.texts.value(f"={{{{ {js} }}}}", "arguments")
+        if ttl is not None:
+            step.lose("Its time to live is not imported.", "Add a block with the command EXPIRE after it.")
+    elif operation == "set" and ttl is not None:
+        arguments += ["EX", ttl]
+    if operation in ("get", "set") and kind == "automatic":
+        step.lose("It finds out the type of the key or value; here it is a text.", "Change the command otherwise.")
+    if operation in ("info", "keys"):
+        step.lose("Its answer is not taken apart.", "INFO gives a text and KEYS names: use a function, or MGET.")
+    step.lose("Its server is not imported.", "Store the secret REDIS_URL, the address: redis://user:password@host/0.")
+    params = {"server": "${REDIS_URL}", "command": command, **({"arguments": arguments} if arguments else {})}
+    if operation in ("delete", "publish", "push", "set"):
+        return Made("redis", params, None)
+    field = "keys" if operation == "keys" else step.text(name) or "propertyName" if name else "info"
+    if field.startswith("="):
+        field = "result"
+        step.lose("Its answer has a name that depends on data.", "Here it is the field result of the item.")
+    path = (field,) if name != "propertyName" or step.get("options", "dotNotation") is False else field.split(".")
+    if operation == "pop":
+        params["parse_json"] = True
+    return Made("redis", params, "", fields=((tuple(path), "result"),))
+
+
 # connectors
 
 

@@ -346,6 +346,12 @@ def sql(s: Scene) -> Made:
     return {"database": s.pick("shop.db", "${SHOP}"), "query": query} | optional | connected, [None]
 
 
+def redis(s: Scene) -> Made:
+    command = s.pick({"command": "GET", "arguments": ["k"]}, {"command": "HSET", "arguments": ["k", "f", s.value()]})
+    connected = s.pick({"server": "${SHOP}"}, {"server": "redis://127.0.0.1:9/0", "connection": "crm"})
+    return command | connected | s.some(parse_json=(True, False), timeout_s=(1,)), [None]
+
+
 def knowledge(s: Scene) -> Made:
     name = {"name": s.pick("book", f"<{s.head()}>")}
     add = {"operation": "add", "content": s.pick("text", f"<{s.head()}>")} | s.some(title=("Book",), source=("x",))
@@ -493,7 +499,7 @@ PARAMS: dict[str, Callable[[Scene], Made]] = {
     make.__name__.rstrip("_"): make
     for make in (
         start, schedule, webhook, form_trigger, chat_trigger, set_, variables, function, python, condition, router,
-        agent, model_router, evaluator, guardrail, http, email, file, sql, knowledge, approval, form, callback, job,
-        wait, signal, run_workflow, break_, response, continue_as_new, note, loop, parallel,
+        agent, model_router, evaluator, guardrail, http, email, file, sql, redis, knowledge, approval, form, callback,
+        job, wait, signal, run_workflow, break_, response, continue_as_new, note, loop, parallel,
     )
 }  # fmt: skip

@@ -104,6 +104,7 @@ async def test_no_message_has_a_part_of_a_secret(
         block("sql", database=f"${{{name}}}", query="SELECT 1"),
         block("sql", database="${D}", query="SELECT 1"),
         block("sql", database="${M}", query="SELECT 1"),
+        block("redis", server="${R}", command="PING"),
     ]
     hosts = ["127.0.0.1:9", "http://127.0.0.1:9", "dbz9.zntxrn.test:5433"]
     shown: list[str] = []
@@ -112,6 +113,7 @@ async def test_no_message_has_a_part_of_a_secret(
         await engine.secrets.set(name, secret, hosts)
         await engine.secrets.set("D", f"postgresql://u:{quote(secret, safe='')}@127.0.0.1:9/d", hosts)
         await engine.secrets.set("M", f"mysql://{secret}", hosts)
+        await engine.secrets.set("R", f"redis://{secret}", hosts)
         for given in blocks:
             run = await engine.run(chain("a", a=given), {}, timeout_s=60)
             assert run.status == "failed" and run.error is not None, given

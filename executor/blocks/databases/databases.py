@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from executor.blocks.databases import refusals
+from executor.blocks.databases.commands import Command
 from executor.blocks.databases.rows import Answer, Login, Query
 from executor.blocks.databases.sqlite import SqliteFiles
 from executor.blocks.databases.statement import names
@@ -105,8 +106,11 @@ CONNECTIONS_MAX: Final = 20
 POSTGRES: Final = ("postgresql://", "postgres://")
 MYSQL: Final = ("mysql://", "mariadb://")
 SQLITE: Final = "sqlite:"
-Ask = Callable[..., Awaitable[Answer]]
+REDIS: Final = ("redis://", "rediss://")
+Ask = Callable[..., Awaitable[Any]]
+Waiting = Callable[[], AbstractContextManager[Any]]
 # The file that asks, and what it needs.
+_REDIS: Final = ("executor.blocks.databases.redis", lambda: f"Redis needs redis-py: {install('redis')}")
 _DRIVERS: Final = (
     (POSTGRES, "executor.blocks.databases.postgres", lambda: f"PostgreSQL needs psycopg: {install('postgres')}"),
     (MYSQL, "executor.blocks.databases.mysql", lambda: f"MySQL needs PyMySQL: {install('mysql')}"),
@@ -114,8 +118,8 @@ _DRIVERS: Final = (
 
 
 class Databases:
-    """Shared by the `sql` blocks of a process; belongs to the event loop of its first query. The rules of `http` decide
-    which addresses may be dialled; `folders` and `own` are those of `Folders`."""
+    """Shared by the `sql` and `redis` blocks of a process; belongs to the event loop of its first query. The rules of
+    `http` decide which addresses may be dialled; `folders` and `own` are those of `Folders`."""
 
     def __init__(
         self,
@@ -138,7 +142,7 @@ class Databases:
         *,
         run: str,
         login: Login | None = None,
-        waiting: Callable[[], AbstractContextManager[Any]] = nullcontext,
+        waiting: Waiting = nullcontext,
     ) -> Answer:
         """Run a query. `login` signs in to a server, in place of the address's user and password. `waiting` is
         entered while all connections are in use, or all processes for SQLite files, in which `run`s take turns. Raises
@@ -151,14 +155,8 @@ class Databases:
             raise refusals.bad_parameter(missing[0], "the query uses it, and it has no value")
         for schemes, module, needs in _DRIVERS:
             if plain.lower().startswith(schemes):
-                with waiting() if self._room.locked() else nullcontext():
-                    await self._room.acquire()
-                try:
-                    if module not in self._loaded:
-                        self._loaded[module] = await _load(module, needs)
-                    return await self._loaded[module](database, query, self._http.addresses, login)
-                finally:
-                    self._room.release()
+                answer: Answer = await self._served(module, needs, waiting, database, query, login)
+                return answer
         if "://" in plain:
             scheme = "" if has_handle(database) else f", not {database.partition('://')[0][:40]}://"
             message = f"a database is postgresql://, mysql:// or a SQLite file{scheme}"
@@ -172,6 +170,29 @@ class Databases:
         name = database.removeprefix(SQLITE)
         path = await asyncio.to_thread(self._folders.find, name, create=not query.read_only)
         return await self._sqlite.ask(path, query, run=run, waiting=waiting)
+
+    async def command(
+        self, server: str, command: Command, *, login: Login | None = None, waiting: Waiting = nullcontext
+    ) -> Any:
+        """Send a command to a Redis server, and return its answer as JSON. `login` and `waiting` are those of `ask`.
+        Raises BlockError: redis_failed, redis_timeout, redis_too_large, redis_login, address_refused, params_invalid,
+        not_installed; retryable: redis_busy, redis_connection. Raises Lost if it is unknown whether the command was
+        executed."""
+        if not opened(server).lower().startswith(REDIS):
+            raise BlockError("a Redis server is redis:// or rediss://", code="params_invalid", retryable=False)
+        return await self._served(*_REDIS, waiting, server, command, login)
+
+    async def _served(
+        self, module: str, needs: Callable[[], str], waiting: Waiting, address: str, asked: Any, login: Login | None
+    ) -> Any:
+        with waiting() if self._room.locked() else nullcontext():
+            await self._room.acquire()
+        try:
+            if module not in self._loaded:
+                self._loaded[module] = await _load(module, needs)
+            return await self._loaded[module](address, asked, self._http.addresses, login)
+        finally:
+            self._room.release()
 
     async def close(self) -> None:
         await self._sqlite.close()

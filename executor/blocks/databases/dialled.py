@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Final
+from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
 from executor.blocks.databases import refusals
 from executor.blocks.databases.rows import Login
 from executor.blocks.http.addresses import refused
-from executor.blocks.http.binding import check_place
+from executor.blocks.http.binding import check_place, opened
 from executor.blocks.http.handles import has_handle
 from executor.blocks.http.parts import ADDRESS, SIGN_IN, Part
 from executor.errors import BlockError
@@ -18,10 +19,29 @@ CLOSE_S: Final = 5.0
 Addresses = Callable[[str, int], Awaitable[Sequence[str]]]
 
 
+def parts_of(
+    address: str, port: int, form: str, allowed: Sequence[str]
+) -> tuple[SplitResult, str, int, dict[str, str]]:
+    """Return the address, its host and port (or `port`), and what follows its `?`. `form`: what an address looks like;
+    `allowed`: names that may follow the `?`. Raises BlockError, whose message has no part of the address."""
+    try:
+        url = urlsplit(opened(address))
+        host, port = url.hostname or "", url.port or port
+        more = {name.lower(): value for name, value in parse_qsl(url.query, keep_blank_values=True)}
+    except ValueError:  # its text has the password in it
+        raise invalid(f"it must have the form {form}") from None
+    if more.keys() - set(allowed):  # not named: a ? in the password begins them as well
+        raise invalid(f"only {', '.join(allowed)} may follow its ?")
+    if not host or "/" in unquote(host) or "," in host:
+        raise invalid("it must name one host; sockets are not possible here")
+    return url, host, port, more
+
+
 async def dialled(
-    scheme: str, address: str, host: str, port: int, addresses: Addresses, login: Login | None
+    scheme: str, address: str, host: str, port: int, addresses: Addresses, login: Login | None, kind: str = "sql"
 ) -> tuple[str, Sequence[str]]:
-    """Return how messages name the server, and its addresses that may be dialled. Raises BlockError."""
+    """Return how messages name the server, and its addresses that may be dialled. `kind`: what codes of errors begin
+    with. Raises BlockError."""
     hidden = has_handle(address)
     place = "the database" if hidden else f"{host}:{port}"  # a secret has the address: no message has parts of it
     sent: list[Part] = [(ADDRESS, address), (SIGN_IN, "" if login is None else login.password)]
@@ -30,16 +50,16 @@ async def dialled(
         return place, await addresses(host, port)
     except (OSError, UnicodeError) as error:
         why = "" if hidden else f": {error}"
-        raise refusals.unreachable(place, f"the host name cannot be resolved{why}") from None
+        raise refusals.unreachable(place, f"the host name cannot be resolved{why}", kind) from None
     except BlockError as error:
         if hidden and error.code == "address_refused":
             raise refused(place, error.hint) from None
         raise
 
 
-def login_refused(place: str) -> BlockError:
+def login_refused(place: str, kind: str = "sql") -> BlockError:
     message = f"{place} refused the user or the password"
-    return BlockError(message, code="sql_login", retryable=False, answer_status=401)
+    return BlockError(message, code=f"{kind}_login", retryable=False, answer_status=401)
 
 
 def invalid(message: str) -> BlockError:

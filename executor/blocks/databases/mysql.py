@@ -16,7 +16,7 @@ import struct
 from collections.abc import Callable, Sequence
 from decimal import Decimal
 from typing import Any, Final, TypeVar
-from urllib.parse import parse_qsl, unquote, urlsplit
+from urllib.parse import unquote
 
 import orjson
 import pymysql
@@ -25,7 +25,7 @@ from pymysql.constants import FIELD_TYPE
 from pymysql.cursors import SSCursor
 
 from executor.blocks.databases import refusals
-from executor.blocks.databases.dialled import CLOSE_S, CONNECT_S, Addresses, dialled, invalid, login_refused
+from executor.blocks.databases.dialled import CLOSE_S, CONNECT_S, Addresses, dialled, invalid, login_refused, parts_of
 from executor.blocks.databases.rows import Answer, Gathered, Login, Query
 from executor.blocks.databases.statement import questioned
 from executor.blocks.http.binding import opened
@@ -140,17 +140,8 @@ def _first_word(text: str) -> str:
 
 def _parts(address: str, login: Login | None) -> dict[str, Any]:
     """Return the options of a connection. Raises BlockError."""
-    try:
-        url = urlsplit(opened(address))
-        host, port = url.hostname or "", url.port or 3306
-        more = {name.lower(): value for name, value in parse_qsl(url.query, keep_blank_values=True)}
-    except ValueError:  # its text has the password in it
-        raise invalid("it must have the form mysql://user:password@host:port/database") from None
-    allowed = ("ssl-mode",) if login else ("ssl-mode", *_FILES)
-    if more.keys() - set(allowed):  # not named: a ? in the password begins them as well
-        raise invalid(f"only {', '.join(allowed)} may follow its ?")
-    if not host or "/" in unquote(host) or "," in host:
-        raise invalid("it must name one host; sockets are not possible here")
+    form, allowed = "mysql://user:password@host:port/database", ("ssl-mode",) if login else ("ssl-mode", *_FILES)
+    url, host, port, more = parts_of(address, 3306, form, allowed)
     user = (login.user if login else None) or unquote(url.username or "")
     if not user:
         raise invalid("it must name the user, mysql://user@host/database")

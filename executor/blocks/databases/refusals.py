@@ -34,8 +34,8 @@ def out_of_time(seconds: float) -> BlockError:
     )
 
 
-def unreachable(what: str, message: str) -> BlockError:
-    return BlockError(f"no connection to {what}: {message}", code="sql_connection", retryable=True)
+def unreachable(what: str, message: str, kind: str = "sql") -> BlockError:
+    return BlockError(f"no connection to {what}: {message}", code=f"{kind}_connection", retryable=True)
 
 
 def bad_parameter(name: str, message: str) -> BlockError:

@@ -9,10 +9,10 @@ from typing import Any, Final
 from compiler.catalog import Finding, Params
 from compiler.references import Found, find
 from executor.blocks.databases.databases import MYSQL, POSTGRES
-from executor.blocks.databases.rows import ROWS_MAX, Answer, Login, Query
+from executor.blocks.databases.rows import ROWS_MAX, Answer, Query
 from executor.blocks.databases.statement import names
 from executor.blocks.services import services_of
-from executor.blocks.types.connected import CONNECTION, signed_in
+from executor.blocks.types.connected import CONNECTION, SETTING, check_address, login_of, signed_in
 from executor.blocks.types.declared import block_type
 from executor.blocks.types.params import FILLED, TypedParams, changed, invalid, param, shape
 from executor.blocks.vault.connection import Credential
@@ -21,38 +21,28 @@ from executor.kernel.handler.base import Done, StepContext
 _ROWS_DEFAULT: Final = 1_000
 _TIMEOUT_DEFAULT_S: Final = 30
 _TIMEOUT_MAX_S: Final = 300
-_SETTING: Final = re.compile(r"\$\{[A-Za-z_][A-Za-z0-9_]*\}")
 # `a <b and c> d` is a comparison; text without blanks that has a step was meant as a reference.
 _REFERENCE: Final = re.compile(r"[^\s<>]+[.\[][^\s<>]+(\s*\?\?.*)?")
 
 
 def _check(params: Params) -> tuple[Finding, ...]:
-    connected = params.get("connection") not in (None, "")
-    return (*_check_database(params.get("database"), connected), *_check_query(params))
+    return (*_check_database(params), *_check_query(params))
 
 
-def _check_database(database: Any, connected: bool) -> tuple[Finding, ...]:
-    if not isinstance(database, str) or _SETTING.fullmatch(database):
+def _check_database(params: Params) -> tuple[Finding, ...]:
+    database, connected = params.get("database"), params.get("connection") not in (None, "")
+    is_file = isinstance(database, str) and not connected and "://" not in database and not find(database)
+    if not isinstance(database, str) or is_file:
         return ()
-    if find(database):
-        hint = "The operator sets the address of a database. Data of a run must not choose it."
-        return (Finding("param_invalid", "/database", "Database must be ${NAME} or the name of a SQLite file.", hint),)
-    if connected:
-        return _check_address(database)
-    if "://" in database:
-        hint = "Choose a connection that signs in, or put the address into a secret and write ${NAME} here."
-        return (Finding("param_invalid", "/database", "Database must not contain an address.", hint),)
-    return ()
-
-
-def _check_address(database: str) -> tuple[Finding, ...]:
-    if not database.lower().startswith(POSTGRES + MYSQL):
-        hint = "Write postgresql://host:port/database or mysql://host:port/database. A SQLite file needs no connection."
-        return (Finding("param_invalid", "/database", "A connection signs in to PostgreSQL or MySQL.", hint),)
-    if ":" in database.partition("://")[2].partition("/")[0].rpartition("@")[0] or "password=" in database:
-        hint = "Remove it. The connection has the user and the password."
-        return (Finding("param_invalid", "/database", "Database must not contain a password.", hint),)
-    return ()
+    return check_address(
+        "database",
+        database,
+        connected,
+        other=" or the name of a SQLite file",
+        schemes=POSTGRES + MYSQL,
+        server="PostgreSQL or MySQL",
+        form="postgresql://host:port/database or mysql://host:port/database. A SQLite file needs no connection",
+    )
 
 
 def _check_query(params: Params) -> tuple[Finding, ...]:
@@ -162,7 +152,7 @@ async def block(ctx: StepContext) -> Done:
     """Output {"rows", "columns", "count", "cut", "affected", "ms"}. Raises BlockError(params_invalid), the errors
     of `Databases.ask`, and Lost."""
     params = _Params(ctx.params)
-    if _SETTING.fullmatch(params.database):
+    if SETTING.fullmatch(params.database):
         raise invalid(f"{params.database} is not set on this server")
     asked = Query(
         params.query,
@@ -174,9 +164,8 @@ async def block(ctx: StepContext) -> Done:
     began = time.monotonic()
 
     async def ask(credential: Credential | None) -> Answer:
-        login = None if credential is None else _login(credential)
         return await services_of(ctx).databases.ask(
-            params.database, asked, run=ctx.run_id, login=login, waiting=ctx.waiting
+            params.database, asked, run=ctx.run_id, login=login_of(credential), waiting=ctx.waiting
         )
 
     answer = await signed_in(ctx, params.connection, ask)
@@ -190,11 +179,3 @@ async def block(ctx: StepContext) -> Done:
             "ms": round((time.monotonic() - began) * 1000),
         }
     )
-
-
-def _login(credential: Credential) -> Login:
-    """Some services take an access token as the password. Raises BlockError(params_invalid)."""
-    if credential.kind not in ("basic", "oauth2_code", "oauth2_client"):
-        hint = "use a user name and password, or OAuth 2"
-        raise invalid(f"the connection {credential.connection} cannot sign in to a database", hint)
-    return Login(credential.username or None, credential.value)

@@ -19,7 +19,10 @@ DIFFERENCES_MAX: Final = 50  # of one run
 BlockResult = Literal["same", "changed", "would_call", "unknown", "not_reached"]
 RunResult = Literal["same", "changed", "other_way", "would_call", "failed", "not_replayed", "played", "not_called"]
 _WORST: Final = ("same", "not_reached", "unknown", "changed", "would_call")  # of the iterations of one block
-_VERBS: Final = {"email": "send a mail", "http": "send a request", "sql": "run SQL", "run_workflow": "start a run"}
+_VERBS: Final = {
+    "email": "send a mail", "http": "send a request", "sql": "run SQL", "redis": "send a command to Redis",
+    "run_workflow": "start a run",
+}  # fmt: skip
 
 
 class NodeReplay(Struct, frozen=True):

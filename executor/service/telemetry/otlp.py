@@ -23,7 +23,7 @@ TIMEOUT_S: Final = 10.0
 _RESOURCE: Final = Resource.create(
     {"service.name": os.environ.get("OTEL_SERVICE_NAME", "weft"), "service.version": version("weft")}
 )
-_CALLS: Final = ("http", "email", "sql", "connector.")  # block types whose attempts call a service
+_CALLS: Final = ("http", "email", "sql", "redis", "connector.")  # block types whose attempts call a service
 _SCOPE: Final = InstrumentationScope("weft")
 
 

@@ -15,7 +15,7 @@ from compiler.tracing.steps import Step
 from executor.blocks.connectors.document import RESERVED
 from executor.blocks.llm.base import ToolSpec
 from executor.blocks.mcp.base import ServerTool, ToolServer
-from executor.blocks.types import email, function, http, knowledge, sql
+from executor.blocks.types import email, function, http, knowledge, redis, sql
 from executor.blocks.types.connected import CONNECTION
 from executor.blocks.types.params import FILLED, SENT_HEADERS, TypedParams, changed, form_schema, invalid, param
 from executor.blocks.types.python import Python
@@ -26,8 +26,10 @@ from executor.kernel.handler.base import Block, Registry
 
 # Beside these, a tool may be an operation of a connector.
 BLOCKS: Final[dict[str, Block]] = {
-    block.spec.type: block for block in (http.block, email.block, sql.block, function.block, knowledge.block)
+    block.spec.type: block
+    for block in (http.block, email.block, sql.block, redis.block, function.block, knowledge.block)
 }
+_WRITTEN: Final = {"sql": "database and its query", "redis": "server and its command"}
 NAME: Final = "^[A-Za-z_][A-Za-z0-9_-]{0,63}$"
 PLACE: Final = re.compile(r"\{\{\s*([A-Za-z_][A-Za-z0-9_-]*)\s*\}\}")
 ANSWERED: Final = ("action", "answered_at", "answered_by", "reason")  # fields of an answer; no arguments
@@ -77,7 +79,7 @@ class ToolParams(TypedParams):
     )
     block: str | None = param(
         "Block",
-        "A block type instead of a workflow: http, email, sql, function, knowledge, or connector.<service>.",
+        "A block type instead of a workflow: http, email, sql, redis, function, knowledge, or connector.<service>.",
         weft="literal",
         pattern=f"^({'|'.join(BLOCKS)}|{re.escape(CONNECTOR)}.+)$",
         maxLength=100,
@@ -207,7 +209,7 @@ def takes_arguments(type: str, name: str) -> bool:
         return name not in RESERVED
     if type == "knowledge":
         return name in knowledge.ARGUMENTS
-    return type in ("http", "email") or (type == "sql" and name == "parameters")
+    return type in ("http", "email") or (type, name) in (("sql", "parameters"), ("redis", "arguments"))
 
 
 def read_tools(
@@ -224,17 +226,18 @@ def read_tools(
         tool = _tool(item, registry, python)
         if tool.name in tools:
             raise invalid(f"the tool {tool.name} is listed twice")
-        if tool.given.block == "sql":
-            _check_written(tool.name, written[at] if isinstance(written, list) and at < len(written) else None)
+        if tool.given.block in _WRITTEN:
+            _check_written(tool, written[at] if isinstance(written, list) and at < len(written) else None)
         tools[tool.name] = tool
     return tools
 
 
-def _check_written(name: str, item: Any) -> None:
+def _check_written(tool: Tool, item: Any) -> None:
     """Data of a run must choose neither the database nor the query of a tool, as it must not in a `sql` block."""
     params = item.get("params") if isinstance(item, dict) else None
-    if not isinstance(params, dict) or any(sql.block.spec.check(params) if sql.block.spec.check else ()):
-        raise invalid(f"the tool {name} must have its database and its query written in the workflow")
+    check = BLOCKS[str(tool.given.block)].spec.check
+    if not isinstance(params, dict) or any(check(params) if check else ()):
+        raise invalid(f"the tool {tool.name} must have its {_WRITTEN[str(tool.given.block)]} written in the workflow")
 
 
 def _tool(item: Any, registry: Registry | None, python: Python | None) -> Tool:

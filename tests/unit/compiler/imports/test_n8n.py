@@ -263,6 +263,45 @@ def test_an_expression_in_a_query_is_a_parameter() -> None:
     }  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    ("params", "command"),
+    [
+        ({}, ["INFO"]),
+        ({"operation": "delete", "key": "=a:{{ $json.id }}"}, ["DEL", "a:<start.id>"]),
+        ({"operation": "get", "key": "a", "keyType": "string"}, ["GET", "a"]),
+        ({"operation": "get", "key": "a", "keyType": "hash"}, ["HGETALL", "a"]),
+        ({"operation": "get", "key": "a", "keyType": "list"}, ["LRANGE", "a", 0, -1]),
+        ({"operation": "set", "key": "a", "value": "={{ $json.v }}", "expire": True, "ttl": 5},
+         ["SET", "a", "<start.v>", "EX", 5]),
+        ({"operation": "incr", "key": "n"}, ["INCR", "n"]),
+        ({"operation": "keys", "keyPattern": "a*"}, ["KEYS", "a*"]),
+        ({"operation": "push", "list": "l", "messageData": "x", "tail": True}, ["RPUSH", "l", "x"]),
+        ({"operation": "pop", "list": "l"}, ["LPOP", "l"]),
+        ({"operation": "publish", "channel": "c", "messageData": "x"}, ["PUBLISH", "c", "x"]),
+        ({"operation": "llen", "list": "l"}, ["LLEN", "l"]),
+    ],
+)  # fmt: skip
+def test_the_redis_node_is_a_command(params: Json, command: list[Any]) -> None:
+    made = only("redis", **params)
+    assert made["type"] == "redis" and made["params"]["server"] == "${REDIS_URL}"
+    assert [made["params"]["command"], *made["params"].get("arguments", [])] == command
+
+
+def test_what_the_redis_node_does_with_more_commands() -> None:
+    counted = only("redis", operation="incr", key="n", expire=True, ttl=9)["params"]
+    assert (counted["command"], counted["arguments"][1:]) == ("EVAL", [1, "n", 9])
+    put = imported(
+        [START, node("It", "redis", 1, operation="set", keyType="hash", key="h", value='{"a": 1}')], "Start > It"
+    )
+    assert put.document["blocks"]["it"]["params"]["arguments"] == "<it_values.result.arguments>"
+    assert "Object.entries(made).flat()" in put.document["blocks"]["it_values"]["params"]["code"]
+    read = [node("Get", "redis", 1, operation="get", key="k", keyType="string", propertyName="a.b"),
+            node("Use", "set", 3.4, **fields(x="={{ $json.a.b }}"))]  # fmt: skip
+    assert block([START, *read], "Start > Get; Get > Use", "use")["params"]["value"] == {"x": "<get.result>"}
+    assert only("redis", operation="set", key="l", keyType="list", value="[1]")["type"] == "function"
+    assert only("redisTrigger")["type"] != "redis"
+
+
 def test_what_cannot_be_translated_is_a_finding() -> None:
     nodes = [START, node("It", "set", 3.4, **fields(a="={{ $binary.file }}", b="={{ $('Gone').item.json.x }}"))]
     found = [one.message for one in imported(nodes, "Start > It").diagnostics]

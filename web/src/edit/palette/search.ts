@@ -26,6 +26,7 @@ const ALSO: Readonly<Record<string, string>> = {
   'event.rows': 'database sql postgres mysql sqlite poll trigger',
   agent: 'ai llm model prompt chat gpt claude',
   sql: 'database postgres mysql mariadb sqlite',
+  redis: 'database valkey cache key value queue publish',
   run_workflow: 'call child subflow',
 }
 

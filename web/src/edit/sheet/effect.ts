@@ -44,6 +44,8 @@ export function effectIn(
       return { verb: 'sends', what: `an email to ${text('to') || 'an address'}`, rest: ' for real' }
     case 'sql':
       return { verb: 'runs', what: firstLine(text('query') || text('sql')) || 'its query', rest: ' on the database' }
+    case 'redis':
+      return { verb: 'sends', what: text('command') || 'its command', rest: ' to the server' }
     case 'agent':
     case 'model_router':
     case 'evaluator':

@@ -161,6 +161,7 @@ export function ToolPicker({
 const WORDS: Record<(typeof TOOL_BLOCKS)[number], string> = {
   http: 'calls an address',
   sql: 'asks a database',
+  redis: 'sends a command to Redis',
   function: 'runs code in the sandbox',
   email: 'sends a mail',
 }

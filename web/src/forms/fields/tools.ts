@@ -18,7 +18,7 @@ export const KIND_WORDS: Record<ToolKind, string> = {
 }
 
 /** Blocks that can be tools, beside connectors: `BLOCKS` of executor/blocks/types/agent/tools.py. */
-export const TOOL_BLOCKS = ['http', 'sql', 'function', 'email'] as const
+export const TOOL_BLOCKS = ['http', 'sql', 'redis', 'function', 'email'] as const
 /** The fields of a connector that the author fills in and never the model. */
 const FIXED = new Set(['operation', 'credential', 'connection', 'base_url', 'pages_max', 'region', 'timeout_s'])
 const PLACE = /\{\{\s*([A-Za-z_][A-Za-z0-9_-]*)\s*\}\}/g

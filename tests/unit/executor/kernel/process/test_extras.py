@@ -45,6 +45,7 @@ def test_all_commands_are_made_here() -> None:
         "mcp",
         "postgres",
         "mysql",
+        "redis",
         "python",
         "oidc",
         "otel",
