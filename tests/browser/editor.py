@@ -18,6 +18,14 @@ PAGE_S = 60
 FRAMES = """() => new Promise((done) =>
   requestAnimationFrame(() => setTimeout(() => requestAnimationFrame(() => setTimeout(done)), 70)))"""
 
+# The corner of a card that is pressed, inside the canvas.
+IN_SIGHT = """(card, [x, y]) => {
+  const canvas = card.closest(".react-flow").getBoundingClientRect()
+  const { left, top } = card.getBoundingClientRect()
+  return left >= canvas.left && left + x < canvas.right && top >= canvas.top && top + y < canvas.bottom
+}"""
+PRESSED = (60, 14)
+
 
 def document(blocks: dict[str, Any], edges: Sequence[tuple[str, ...]], **more: Any) -> dict[str, Any]:
     """Edges as `(source, target)` or `(source, handle, target)`. The start block has a place on the canvas."""
@@ -128,7 +136,11 @@ class Editor:
     # what is done
 
     def select(self, block: str) -> None:
-        self.block(block).click(position={"x": 60, "y": 14})
+        card, (x, y) = self.block(block), PRESSED
+        expect(card).to_be_visible()
+        # To another one Playwright scrolls the canvas, and React Flow scrolls it back between press and release.
+        assert card.evaluate(IN_SIGHT, PRESSED), f"{block} is not in sight"
+        card.click(position={"x": x, "y": y})
         expect(self.block(block)).to_have_attribute("data-selected", "true")
 
     def show_blocks(self, group: str = "Actions") -> None:

@@ -131,7 +131,7 @@ def test_a_failure_says_what_to_do_and_the_view_keeps_its_zoom(editor: Editor) -
     edges = [("start", "call"), ("call", "A"), ("A", "B")]
     editor.open(document({"call": call, **blocks}, edges))
     editor.page.set_viewport_size({"width": 1024, "height": 768})
-    editor.select("B")
+    editor.select("A")
     editor.run()
     note = editor.page.get_by_role("alert").filter(has_text="Call failed")
     expect(note).to_contain_text("WEFT_ALLOW_PRIVATE=127.0.0.1:1")
