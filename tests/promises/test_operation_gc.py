@@ -108,6 +108,24 @@ async def test_it_is_answered_at_once_with_its_progress(tmp_path: Path, monkeypa
         assert (gone.status_code, gone.json()["code"]) == (404, "gc_not_found")
 
 
+async def test_a_request_after_the_end_of_one_begins_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with at(db_path=str(tmp_path / "weft.db")) as (engine, client):
+        stored, put = asyncio.Event(), engine.store.put_upkeep_note
+
+        async def put_late(kind: str, data: bytes, at_ms: int) -> None:
+            if b'"done"' in data:
+                await stored.wait()
+            await put(kind, data, at_ms)
+
+        monkeypatch.setattr(engine.store, "put_upkeep_note", put_late)
+        id = (await begin(client))["job"]["id"]
+        await until(client, id, is_over)
+        after = asyncio.create_task(begin(client))
+        await asyncio.sleep(0.1)  # for the request to come while the end is not stored
+        stored.set()
+        assert (await after)["created"]
+
+
 @pytest.mark.usefixtures("one_by_one")
 async def test_every_process_shows_it(postgres: str) -> None:
     pytest.importorskip("psycopg")

@@ -310,7 +310,9 @@ class Upkeep(Topic):
     async def _running(self, kind: str) -> GcJob | None:
         own = self._jobs.get(kind)
         if own is not None and not own[1].done():
-            return own[0]
+            if own[0].state == "running":
+                return own[0]
+            await asyncio.wait([own[1]])  # it has ended, but its end is not stored yet
         last = await last_job(self._store, kind, self._clock.now_ms())
         return last if last is not None and last.state == "running" else None
 
