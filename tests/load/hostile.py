@@ -73,9 +73,11 @@ class Target:
         return time.monotonic() < self._until_s
 
     @asynccontextmanager
-    async def connection(self) -> AsyncIterator[tuple[asyncio.Task[bytes], asyncio.StreamWriter]]:
+    async def connection(
+        self, response_s: float = 0
+    ) -> AsyncIterator[tuple[asyncio.Task[bytes], asyncio.StreamWriter]]:
         """The task has what the server sends first. Notes the status in it, or that the connection was closed, or that
-        it is open until the end."""
+        it is open at the end. `response_s`: how long the response may take when the time is over."""
         parts = urlsplit(self._url)
         reader, writer = await asyncio.open_connection(parts.hostname, parts.port)
         response = asyncio.create_task(reader.read(4096))
@@ -84,6 +86,7 @@ class Target:
                 yield response, writer
             while self.lasts and not response.done():
                 await asyncio.sleep(0.01)
+            await asyncio.wait([response], timeout=response_s)
             self.got[await _status(response) if response.done() else "open at the end"] += 1
         finally:
             response.cancel()
@@ -131,7 +134,7 @@ async def slow_headers(target: Target) -> None:
 async def big_header(target: Target) -> None:
     """A header of 128 MiB, again and again."""
     while target.lasts:
-        async with target.connection() as (_, writer):
+        async with target.connection(response_s=30) as (_, writer):
             writer.write(b"GET /healthz HTTP/1.1\r\nHost: a\r\nX-A: ")
             for _ in range(HEADER_BYTES // MIB):
                 writer.write(b"a" * MIB)
