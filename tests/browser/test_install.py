@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.browser.conftest import Contexts
 from tests.browser.editor import Editor
 from tests.browser.test_home import shows_the_examples
 from tests.support.server import ROOT, SyncServerProcess
@@ -31,7 +32,9 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     venv.create(folder / "venv", with_pip=True)
     python = folder / "venv" / "bin" / "python"
     (folder / "bin").mkdir()
-    env = {**{name: value for name, value in os.environ.items() if "WEFT" not in name}, "PATH": str(folder / "bin")}
+    # Not guarded as servers are (PYTHONPATH): the packages come from an index.
+    kept = {name: value for name, value in os.environ.items() if "WEFT" not in name and name != "PYTHONPATH"}
+    env = {**kept, "PATH": str(folder / "bin")}
     done = subprocess.run(
         [python, "-m", "pip", "install", "-q", "--disable-pip-version-check", str(folder / "weft")],
         env=env,
@@ -45,11 +48,11 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def server(installed: Path, tmp_path: Path) -> Iterator[SyncServerProcess]:
+def fresh(installed: Path, tmp_path: Path) -> Iterator[SyncServerProcess]:
     started = SyncServerProcess(tmp_path, {}, python=installed)
     yield started
     started.stop()
 
 
-def test_check_01_from_a_fresh_install(editor: Editor) -> None:
-    shows_the_examples(editor)
+def test_check_01_from_a_fresh_install(fresh: SyncServerProcess, contexts: Contexts) -> None:
+    shows_the_examples(Editor(contexts(fresh.url).page(), fresh.url))
