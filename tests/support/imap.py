@@ -18,12 +18,12 @@ class Imap:
         self.mails: dict[int, bytes] = {}
         self.received: list[str] = []
 
-    def add(self, subject: str, text: str = "Hello", file: str = "") -> None:
+    def add(self, subject: str, text: str = "Hello", file: str = "", content: bytes = b"1") -> None:
         message = EmailMessage()
         message["Subject"], message["From"], message["To"] = subject, "Ada <ada@example.org>", "bob@example.org"
         message.set_content(text)
         if file:
-            message.add_attachment(b"1", maintype="text", subtype="csv", filename=file)
+            message.add_attachment(content, maintype="text", subtype="csv", filename=file)
         self.mails[max(self.mails, default=0) + 1] = bytes(message)
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -51,6 +51,9 @@ class Imap:
         if match := re.fullmatch(r"UID SEARCH UID (\d+):\*", command):
             found = [uid for uid in self.mails if uid >= int(match[1]) or uid == max(self.mails)]
             return [f"* SEARCH {' '.join(map(str, found))}".rstrip().encode()], "OK done"
+        if match := re.fullmatch(r"UID FETCH ([\d,]+) \(UID RFC822.SIZE\)", command):
+            sizes = {uid: len(self.mails[int(uid)]) for uid in match[1].split(",")}
+            return [f"* 1 FETCH (UID {uid} RFC822.SIZE {size})".encode() for uid, size in sizes.items()], "OK done"
         if match := re.fullmatch(r"UID FETCH (\d+) \(UID BODY.PEEK\[\]<0.(\d+)>\)", command):
             data = self.mails[int(match[1])][: int(match[2])]
             return [f"* 1 FETCH (UID {match[1]} BODY[]<0> {{{len(data)}}}\r\n".encode() + data + b")"], "OK done"

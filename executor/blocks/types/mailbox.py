@@ -10,9 +10,10 @@ import asyncio
 import email
 import email.policy
 import imaplib
+import re
 import socket
 import ssl
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from email.message import EmailMessage
 from functools import partial
 from typing import Any, Final
@@ -24,26 +25,56 @@ from executor.blocks.http.parts import SIGN_IN
 from executor.blocks.services import Services
 from executor.blocks.types.mail import Account, dialled
 from executor.blocks.types.params import shape
-from executor.errors import BlockError
+from executor.errors import BlockError, LimitExceeded
+from executor.kernel.values.files import SCHEMA, Files
 
 TLS_PORT: Final = 993
 TIMEOUT_S: Final = 30
 MAILS_MAX: Final = 50  # of one poll
-MAIL_BYTES_MAX: Final = 1024 * 1024  # of a larger one, the beginning is read
+MAIL_BYTES_MAX: Final = 32 * 1024 * 1024  # of a larger one, the beginning is read
+BEGINNING_BYTES: Final = 1024 * 1024
+POLL_BYTES_MAX: Final = 32 * 1024 * 1024  # they are in memory until the runs are made; one mail is always read
 TEXT_CHARS_MAX: Final = 200_000
+FILES_MAX: Final = 100  # of one mail
 
 MAIL: Final = shape(
     subject="string", **{"from": "string"}, to="string", cc="string", date="string", message_id="string",
     text="string", html="string", attachments={"type": "array", "items": {"type": "string"}},
+    files={"type": "array", "items": SCHEMA},
 )  # fmt: skip
 
 
+class Attachment(Struct, frozen=True):
+    name: str
+    media_type: str
+    content: bytes
+
+
+class Mail(Struct, frozen=True):
+    """A mail, and the contents of its attachments if all of it was read."""
+
+    uid: int
+    value: dict[str, Any]
+    attachments: list[Attachment]
+
+    async def loaded(self, files: Files) -> dict[str, Any]:
+        """Store the attachments, and return the value with these files. One that is too large is left out."""
+        stored = []
+        for one in self.attachments:
+            try:
+                name = files.redact(one.name)
+                stored.append((await files.save(_once(one.content), name, one.media_type)).value)
+            except LimitExceeded:  # its name is among the attachments
+                continue
+        return {**self.value, "files": stored}
+
+
 class Read(Struct, frozen=True):
-    """`mails`: UIDs and mails, oldest first. `uid`: the last one that was read."""
+    """`mails`: oldest first. `uid`: the last one that was read."""
 
     validity: int
     uid: int
-    mails: list[tuple[int, dict[str, Any]]]
+    mails: list[Mail]
     more: bool = False
     renumbered: bool = False
 
@@ -130,35 +161,95 @@ def _new(client: imaplib.IMAP4, folder: str, position: dict[str, Any], marks: bo
         return Read(validity, max([*uids, following - 1, 0]), [], renumbered=renumbered)
     if newest:
         uids = uids[-1:]
-    mails = _mails(client, uids[:MAILS_MAX])
-    return Read(validity, max([last, *uids[:MAILS_MAX]]), mails, len(uids) > MAILS_MAX)
+    mails, read = _mails(client, uids[:MAILS_MAX])
+    return Read(validity, max([last, *uids[:read]]), mails, len(uids) > read)
 
 
-def _mails(client: imaplib.IMAP4, uids: list[int]) -> list[tuple[int, dict[str, Any]]]:
-    found = []
-    for uid in uids:
-        _, answer = client.uid("FETCH", str(uid), f"(UID BODY.PEEK[]<0.{MAIL_BYTES_MAX}>)")
-        data = next((part[1] for part in answer if isinstance(part, tuple)), None)
+def _mails(client: imaplib.IMAP4, uids: list[int]) -> tuple[list[Mail], int]:
+    """Return mails of POLL_BYTES_MAX at most, but one at least, and how many UIDs that are."""
+    found: list[Mail] = []
+    left = POLL_BYTES_MAX
+    sizes = dict(_sizes(client, uids)) if uids else {}
+    for n, uid in enumerate(uids):
+        size = sizes.get(uid, 0)
+        whole = size <= MAIL_BYTES_MAX
+        left -= size if whole else BEGINNING_BYTES
+        if n and left < 0:
+            return found, n
+        data = _fetched(client, uid, MAIL_BYTES_MAX if whole else BEGINNING_BYTES)
         if data is not None:  # else it was deleted meanwhile
-            found.append((uid, _value(data)))
-    return found
+            found.append(_mail(uid, data, whole))
+    return found, len(uids)
 
 
-def _value(data: bytes) -> dict[str, Any]:
+def _sizes(client: imaplib.IMAP4, uids: list[int]) -> Iterator[tuple[int, int]]:
+    _, answer = client.uid("FETCH", ",".join(map(str, uids)), "(UID RFC822.SIZE)")
+    for line in answer:
+        text = line if isinstance(line, bytes) else b""
+        uid, size = re.search(rb"UID (\d+)", text), re.search(rb"RFC822\.SIZE (\d+)", text)
+        if uid and size:
+            yield int(uid[1]), int(size[1])
+
+
+def _fetched(client: imaplib.IMAP4, uid: int, count: int) -> bytes | None:
+    _, answer = client.uid("FETCH", str(uid), f"(UID BODY.PEEK[]<0.{count}>)")
+    return next((part[1] for part in answer if isinstance(part, tuple)), None)
+
+
+# Python's parser of mails raises errors of many kinds, IndexError too, for some malformed headers. Each mail is an
+# event all the same.
+
+
+def _mail(uid: int, data: bytes, whole: bool) -> Mail:
     message = email.message_from_bytes(data, policy=email.policy.default)
     assert isinstance(message, EmailMessage), "what the policy makes"
     names = {"subject": "subject", "from": "from", "to": "to", "cc": "cc", "date": "date", "message-id": "message_id"}
-    headers = {field: str(message.get(name) or "") for name, field in names.items()}
-    files = [part.get_filename() or part.get_content_type() for part in message.iter_attachments()]
-    return {**headers, "text": _part(message, "plain"), "html": _part(message, "html"), "attachments": files}
+    headers = {field: _header(message, name) for name, field in names.items()}
+    try:
+        found = list(message.iter_attachments())[:FILES_MAX]
+        files = [Attachment(_name(part), part.get_content_type(), _content(part)) for part in found]
+    except Exception:
+        files = []
+    value = {
+        **headers,
+        "text": _part(message, "plain"),
+        "html": _part(message, "html"),
+        "attachments": [file.name for file in files],
+        "files": [],
+    }
+    return Mail(uid, value, files if whole else [])
+
+
+def _header(message: EmailMessage, name: str) -> str:
+    try:
+        return str(message.get(name) or "")
+    except Exception:
+        raw = next((value for key, value in message.raw_items() if key.lower() == name), "")
+        return " ".join(str(raw).encode(errors="replace").decode().split())
+
+
+def _name(part: EmailMessage) -> str:
+    return part.get_filename() or part.get_content_type()
+
+
+def _content(part: EmailMessage) -> bytes:
+    content = part.get_payload(decode=True)
+    if isinstance(content, bytes):
+        return content
+    parts = list(part.iter_parts())
+    return parts[0].as_bytes() if len(parts) == 1 else part.as_bytes()  # one: a mail that was forwarded as a file
 
 
 def _part(message: EmailMessage, kind: str) -> str:
     try:
         part = message.get_body((kind,))
         return "" if part is None else str(part.get_content())[:TEXT_CHARS_MAX]
-    except (LookupError, ValueError, AttributeError):  # a charset that is not known, parts that do not fit
+    except Exception:  # also a charset that is not known, parts that do not fit
         return ""
+
+
+async def _once(content: bytes) -> AsyncIterator[bytes]:
+    yield content
 
 
 def _number(values: list[Any] | None) -> int:

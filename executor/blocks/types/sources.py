@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
+from functools import partial
 from typing import Any, Final
 
 import msgspec
@@ -215,7 +216,9 @@ async def _poll_mail(ctx: StepContext, before: Before) -> Found:
         return await mailbox.read(services_of(ctx), account, params.folder, position, marks, before.newest)
 
     found = await signed_in(ctx, params.connection, read)
-    events = [Event(f"{found.validity}:{uid}", value) for uid, value in found.mails]
+    files = services_of(ctx).files
+    assert files is not None, "the engine sets it"
+    events = [Event(f"{found.validity}:{one.uid}", load=partial(one.loaded, files)) for one in found.mails]
     note = "the server renumbered the folder: mails since the last poll are left out" if found.renumbered else None
     return Found(events, {"validity": found.validity, "uid": found.uid}, found.more, note)
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import email
 import os
 import sqlite3
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, closing
+from email.message import EmailMessage
+from email.policy import default
 from pathlib import Path
 from typing import Any
 
@@ -174,6 +177,11 @@ def test_a_query_has_only_the_cursor() -> None:
 # --- mails ---
 
 
+async def content_of(engine: Engine, file: dict[str, Any]) -> bytes:
+    files = engine.parts.files
+    return b"".join([part async for part in files.content(await files.head(file["id"]))])
+
+
 @pytest.fixture
 async def server() -> AsyncIterator[Imap]:
     async with imap() as one:
@@ -190,6 +198,9 @@ async def test_mails_of_a_folder(server: Imap, tmp_path: Path) -> None:
         assert (first["id"], first["event"]["subject"], second["event"]["subject"]) == ("1:2", "Grüße", "Second")
         assert first["event"]["from"] == "Ada <ada@example.org>" and first["event"]["attachments"] == ["data.csv"]
         assert first["event"]["text"] == "Text of the mail\n"
+        (stored,) = first["event"]["files"]
+        assert (stored["name"], stored["media_type"], stored["size"]) == ("data.csv", "text/csv", 1)
+        assert await content_of(mails.engine, stored) == b"1" and second["event"]["files"] == []
         assert await mails.again() == [first, second]
         server.validity = 2  # the folder was made again
         await mails.again()
@@ -211,6 +222,32 @@ async def test_more_mails_than_one_poll_reads(server: Imap, tmp_path: Path, monk
         begun = await mails.engine.listening.poll(draft.id, "e", "")
         server.add("Next")
         assert (await mails.engine.listening.poll(draft.id, "e", begun.after)).input["event"]["subject"] == "Next"
+
+
+async def test_mails_that_are_large_or_malformed(server: Imap, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("executor.blocks.types.mailbox.MAIL_BYTES_MAX", 2_000)
+    monkeypatch.setattr("executor.blocks.types.mailbox.POLL_BYTES_MAX", 1_000)
+    monkeypatch.setattr("executor.blocks.types.mailbox.BEGINNING_BYTES", 500)
+    async with polled(tmp_path, "event.mail", {"server": server.place, "connection": "post"}) as mails:
+        await mails.again()
+        server.add("Large", "Its text", file="data.csv", content=b"x" * 3_000)
+        server.add("Many", file="a.csv", content=b"12345678901")
+        server.mails[3] = b"From: <\r\nTo: a:b;@\r\nContent-Disposition: attachment; filename*=[\r\n\r\nHello"
+        forwarded = EmailMessage()
+        forwarded.set_content("See below")
+        forwarded.add_attachment(email.message_from_bytes(b"Subject: Inner\r\n\r\nText", policy=default))
+        server.mails[4] = bytes(forwarded)
+        large, many, malformed, outer = (one["event"] for one in await mails.again())
+        assert (large["text"], large["attachments"], large["files"]) == ("Its text\n", ["data.csv"], [])
+        assert many["files"][0]["size"] == 11
+        assert (malformed["from"], malformed["to"]) == ("<", "a:b;@")
+        assert b"Subject: Inner" in await content_of(mails.engine, outer["files"][0])
+        assert outer["files"][0]["media_type"] == "message/rfc822"
+
+        monkeypatch.setattr(mails.engine.parts.files, "bytes_max", 10)
+        server.add("Limited", file="b.csv", content=b"12345678901")
+        event = (await mails.again())[-1]["event"]
+        assert (event["attachments"], event["files"]) == (["b.csv"], []) and await mails.error() is None
 
 
 async def test_a_wrong_password_and_a_server_that_is_not_there(server: Imap, tmp_path: Path) -> None:
@@ -253,9 +290,7 @@ async def test_files_of_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         assert await files.again() == found and await files.error() is None
         stored = next(each["event"]["file"] for each in found if each["event"]["path"] == "below/c.csv")
         assert (stored["name"], stored["media_type"]) == ("c.csv", "text/csv")
-        store = files.engine.parts.files
-        content = [part async for part in store.content(await store.head(stored["id"]))]
-        assert b"".join(content) == b"below/c.csv"
+        assert await content_of(files.engine, stored) == b"below/c.csv"
         holders = [
             row.id
             for row in await files.engine.runs.list()
@@ -268,7 +303,7 @@ async def test_files_of_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         await files.again()
         assert len(await files.again()) == 8
 
-        monkeypatch.setattr(store, "bytes_max", 10)
+        monkeypatch.setattr(files.engine.parts.files, "bytes_max", 10)
         (folder / "large.csv").write_text("more than 10 bytes")
         await files.again()
         assert len(await files.again()) == 8
