@@ -117,11 +117,15 @@ async def waits_and_then_steps(ctx: StepContext) -> Any:
 
 
 def threads_beside_each_other(ctx: StepContext) -> Any:
-    meet = threading.Barrier(2, timeout=30)
+    """The work of the first ends when the other one is refused."""
+    meet, refused = threading.Barrier(2, timeout=30), threading.Event()
 
     def one(branch: str) -> Any:
         meet.wait()
-        return ctx.step_from_thread("tool", "first", None, lambda: branch, effect="read")
+        try:
+            return ctx.step_from_thread("tool", "first", None, lambda: refused.wait(30), effect="read")
+        finally:
+            refused.set()
 
     with ThreadPoolExecutor(2) as pool:
         return list(pool.map(one, "AB"))
