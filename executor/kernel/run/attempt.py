@@ -42,7 +42,7 @@ from executor.kernel.run.parts import Parts
 from executor.kernel.run.places import Place, Waiting
 from executor.kernel.run.recorded import BothEnds, First, Recorded, RecordedSince, first_of, time_of
 from executor.kernel.run.results import Arrivals, StepNote, Stream
-from executor.kernel.run.step_work import StepJournal, StepWork
+from executor.kernel.run.step_work import Ended, StepJournal, StepWork
 from executor.kernel.run.steps import AttemptSteps
 from executor.kernel.run.time_limit import TimeLimit
 from executor.kernel.run.undo import Cancelled, UndoDriver
@@ -259,9 +259,16 @@ class Attempt:
     def steps(self) -> AttemptSteps:
         if self.node.inline:
             raise BlockError("blocks of this type have no steps", code="steps_not_available", retryable=False)
-        return AttemptSteps(
-            self.node.name, self.number, self._entered_with(), self._journal(), self.host.border, self.task
-        )
+        work = StepWork(self.number, self._journal(), self.host.border)
+        return AttemptSteps(self.node.name, self._entered_with(), self._earlier, work, self.task)
+
+    async def _earlier(self, seq: int) -> Ended:
+        """Return the end of a step of an earlier attempt."""
+        await self.begun()
+        return await self._recorded_since().at(seq)
+
+    def _recorded_since(self) -> RecordedSince:
+        return RecordedSince(self.host.parts.store, self.run_id, self.key_text, 0)
 
     def _entered_with(self) -> dict[int, Step]:
         """Return the steps with which it was entered."""
@@ -274,9 +281,7 @@ class Attempt:
     def _journal(self) -> StepJournal:
         host = self.host
         flush = self._arrivals.changed.set
-        return StepJournal(
-            host.parts.store, host.run.id, self.keep, self._keep_quietly, flush, self._open, self.begun, host.loop
-        )
+        return StepJournal(host.parts.store, host.run.id, self.keep, self._keep_quietly, flush, self._open, host.loop)
 
     async def durable_calls(self, code: object) -> Driver:
         await self.begun()
@@ -295,8 +300,8 @@ class Attempt:
         waits, steps = self._open_waits(), run.state.tries[key].by_n
         known = {n: copy(steps[n]) for n in driver.outstanding if n in steps}
         self._without_later_ends(known)
-        recorded = RecordedSince(self.host.parts.store, run.id, self.key_text, 0)
-        entry = self._entry(known, waits, recorded, First(driver.seed, driver.started_ms, driver.by), code)
+        first = First(driver.seed, driver.started_ms, driver.by)
+        entry = self._entry(known, waits, self._recorded_since(), first, code)
         if driver.resume(entry, *self._work()):
             return driver
         driver.discard()

@@ -41,9 +41,8 @@ from executor.kernel.run.lane_steps import LaneSteps
 from executor.kernel.run.lane_waits import LaneWaits
 from executor.kernel.run.made import Entry, Made
 from executor.kernel.run.mismatch import Mismatch
-from executor.kernel.run.results import AtEach
+from executor.kernel.run.results import AtEach, Left
 from executor.kernel.run.step_work import NO_KEY, Call, Ended, StepJournal, StepWork
-from executor.kernel.run.steps import Left
 from executor.kernel.run.wait_ends import WaitEnd
 
 NULL: Final = b"null"

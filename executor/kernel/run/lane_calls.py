@@ -20,11 +20,10 @@ from executor.kernel.run.call_site import site_of
 from executor.kernel.run.lane import Lane
 from executor.kernel.run.lane_bounds import check_number
 from executor.kernel.run.made import Boxes, Entry, Made, raised
-from executor.kernel.run.mismatch import Arrival, Expected, changed
+from executor.kernel.run.mismatch import Arrival, Expected, changed, fits
 from executor.kernel.run.opened import Opened
 from executor.kernel.run.published import Published
 from executor.kernel.run.step_work import Call, Ended, StepJournal, StepWork
-from executor.kernel.run.steps import ANY_INPUT
 
 
 class LaneCalls:
@@ -128,7 +127,7 @@ class LaneCalls:
         self._n += 1
         site = None if known is not None and known.finished_seq else site_of(self._file)
         call = self._work.call(self._n, kind, name, input, effect, site, on_lost)
-        if known is not None and known.input_hash not in (call.input_hash, ANY_INPUT):
+        if known is not None and not fits(known, call):
             call = self._work.call(self._n, kind, name, input, effect, site_of(self._file))
             raise self.refuse(changed(known, call))
         return call

@@ -23,8 +23,8 @@ from executor.kernel.run.failures import failure
 from executor.kernel.run.kept import ResultCache
 from executor.kernel.run.new_run import as_key
 from executor.kernel.run.places import Waiting
-from executor.kernel.run.results import AtEach, Payload, Result, assigned
-from executor.kernel.run.steps import Left, left_by, refused_in
+from executor.kernel.run.results import AtEach, Left, Payload, Result, assigned
+from executor.kernel.run.steps import left_by, refused_in
 from executor.kernel.store.topics.cache import CacheRow
 from executor.kernel.store.topics.contents import files_in, names_files
 from executor.kernel.store.topics.places import Ask

@@ -16,6 +16,7 @@ from executor.kernel.journal.codec import data_of
 from executor.kernel.run.step_work import Call
 from executor.kernel.store.run_rows import Record
 
+ANY_INPUT: Final = ""  # as the hash of the input of a step whose result counts for any: the block has other params now
 OF_BLOCK: Final = "a block must make the same calls in the same order each time; run it again from the start"
 OF_FUNCTION: Final = (
     'Did the code change while the run was open? Put what is new behind `if weft.patched("…"):`. Did it not? '
@@ -98,6 +99,10 @@ class Expected:
         """All is delivered, or the code has ended. Raises Mismatch."""
         if made < self._last:
             raise _missing(min(n for n in self._known if n > made), self._known)
+
+
+def fits(was: Step, call: Call) -> bool:
+    return was.input_hash in (call.input_hash, ANY_INPUT)
 
 
 def changed(was: Step, call: Call, hint: str = OF_FUNCTION) -> Mismatch:

@@ -106,6 +106,14 @@ class AtEach(Struct, frozen=True):
     received_seq: int = 0
 
 
+class Left(Struct, frozen=True):
+    """The waits of a handler that has left, in the order of its calls. `again` is when it is entered again, or is
+    None if that is at the end of the last of them."""
+
+    waits: tuple[tuple[Suspend, f.WaitStep], ...]
+    again: AtEach | None = None
+
+
 class Result(Struct, gc=False):
     """`place`: of a limit, which the attempt leaves that has ended with this."""
 

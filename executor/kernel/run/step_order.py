@@ -17,21 +17,21 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
 
+from msgspec import Struct
+
 from executor.errors import BlockError
 
 Branch = asyncio.Task[Any] | threading.Thread
 
 
-class _Claimer:
+class _Claimer(Struct, eq=False):
     """A branch that takes numbers of steps. `above`: ids of the branches that began it, as far as they had a number
     then."""
 
-    __slots__ = ("above", "branch", "first", "last")
-
-    def __init__(self, branch: Branch, n: int, above: tuple[int, ...]) -> None:
-        self.branch = branch
-        self.first = self.last = n
-        self.above = above
+    branch: Any
+    first: int
+    last: int
+    above: tuple[int, ...]
 
     @property
     def over(self) -> bool:
@@ -39,20 +39,27 @@ class _Claimer:
 
 
 class StepOrder:
-    """The order in which branches of one attempt number their steps. Call `take` with the lock of the numbers held.
-    `refused`: the first error, which the handler may raise in a group with others."""
+    """The order in which branches of one attempt number their steps. `refused`: the first error of a call that cannot
+    be made again, which the handler may raise in a group with others."""
 
-    __slots__ = ("_calling", "_claimers", "_lock", "_main", "refused")
+    __slots__ = ("_calling", "_claimers", "_lock", "_main", "_n", "refused")
 
     def __init__(self, main: asyncio.Task[Any] | None) -> None:
         self._main: tuple[Branch | None, ...] = (main,)
         self._claimers: dict[int, _Claimer] = {}
         self._calling: threading.Thread | None = None
         self._lock = threading.Lock()
+        self._n = 0
         self.refused: BlockError | None = None
 
-    def claim(self, n: int, name: str) -> None:
-        """Raises BlockError: the next entry could give this number to another call."""
+    def claim(self, name: str) -> int:
+        """Return the next number. Raises BlockError: the next entry could give it to another call."""
+        with self._lock:
+            self._claim(self._n + 1, name)
+            self._n += 1
+            return self._n
+
+    def _claim(self, n: int, name: str) -> None:
         branch = _branch()
         if isinstance(branch, threading.Thread) and len(self._main) == 1:
             self._main = (*self._main, branch)  # a function in a thread: what calls first is its main branch
@@ -70,7 +77,7 @@ class StepOrder:
             return
         order, above = _above.get()
         above = above if order is self else ()
-        self._claimers[id(branch)] = _Claimer(branch, n, above)
+        self._claimers[id(branch)] = _Claimer(branch, n, n, above)
         if not is_main:
             _above.set((self, (*above, id(branch))))
 
@@ -89,14 +96,17 @@ class StepOrder:
                 self._calling = None
 
     def _unordered(self, name: str) -> BlockError:
-        error = BlockError(
+        message = (
             f"step {name!r} was begun in a branch while other branches begin steps, too: after a wait or a crash, they "
-            "could get each other's results",
-            code="steps_unordered",
-            retryable=False,
-            hint="make all calls before any is awaited, as in `asyncio.gather(ctx.step(…), ctx.step(…))`, with one "
-            "step a branch, or run the branches one after another",
+            "could get each other's results"
         )
+        hint = (
+            "make all calls before any is awaited, as in `asyncio.gather(ctx.step(…), ctx.step(…))`, with one step a "
+            "branch, or run the branches one after another"
+        )
+        return self.refuse(BlockError(message, code="steps_unordered", retryable=False, hint=hint))
+
+    def refuse(self, error: BlockError) -> BlockError:
         self.refused = self.refused or error
         return error
 

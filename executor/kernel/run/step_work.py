@@ -5,8 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from types import MappingProxyType
 from typing import Any, Final
@@ -29,21 +28,16 @@ from executor.kernel.core.events import (
 )
 from executor.kernel.core.facts import WaitStep
 from executor.kernel.handler.base import Stepped, Suspend
-from executor.kernel.journal.codec import data_of
-from executor.kernel.journal.reader import Records, output_of
 from executor.kernel.process.tracebacks import traceback_of
 from executor.kernel.run.border import Border
 from executor.kernel.run.call_site import CallSite
 from executor.kernel.run.results import Settled, StepEvent, StepNote, Stored, Stream
-from executor.kernel.store.patience import with_retries
 from executor.kernel.store.topics.cache import CacheRow
 from executor.kernel.store.topics.store import Store
 from executor.kernel.values.money import USD_MAX
 from executor.kernel.values.payload import dump
 from executor.kernel.values.payload import encode as encode_payload
 from executor.kernel.values.schema import ASIDE_BYTES
-
-log = logging.getLogger("weft.steps")
 
 NAME_MAX: Final = 200  # characters
 SHOWN_BYTES: Final = 1_024  # of the JSON of an input
@@ -54,9 +48,9 @@ NO_KEY: Final[NodeKey] = ((), -1)  # the key of the moment is filled in when a n
 
 
 class StepJournal(Struct, frozen=True):
-    """Records and reads the steps of an attempt. `keep` takes a note, or a line of the log, to the loop of the run,
+    """Records the steps of an attempt. `keep` takes a note, or a line of the log, to the loop of the run,
     `keep_quietly` a note to its next turn, which `flush` begins; `open` opens waits and closes those of other steps,
-    and raises BlockError if a request is not JSON; `begun` waits until the start of the attempt is on disk."""
+    and raises BlockError if a request is not JSON."""
 
     store: Store
     run_id: str
@@ -64,7 +58,6 @@ class StepJournal(Struct, frozen=True):
     keep_quietly: Callable[[StepNote], None]
     flush: Callable[[], None]
     open: Callable[[Sequence[tuple[Suspend, WaitStep]], tuple[int, ...]], None]
-    begun: Callable[[], Awaitable[None]]
     loop: asyncio.AbstractEventLoop
 
     async def record(
@@ -78,18 +71,6 @@ class StepJournal(Struct, frozen=True):
     def note(self, event: StepEvent, output: bytes | None = None, cached: CacheRow | None = None) -> None:
         """Record the event with the next append, which `flush` begins at the latest."""
         self.keep_quietly(StepNote(event, output, cached=cached))
-
-    async def finished(self, seq: int) -> tuple[dict[str, Any], bytes | None]:
-        """Data and output of event `seq`, of an earlier entry. Raises BlockError: the database cannot be read."""
-        await self.begun()
-
-        async def ask() -> tuple[dict[str, Any], bytes | None]:
-            async for record in Records(self.store, self.run_id, after=seq - 1, upto=seq):
-                return data_of(record), await output_of(self.store, record)
-            raise BlockError(f"event {seq} of run {self.run_id} is missing", code="step_missing", retryable=False)
-
-        what = f"a step of run {self.run_id}"
-        return await with_retries(ask, what=what, failed="the database could not be read", log=log)
 
 
 def _settle(done: asyncio.Future[Stored], stored: Stored | BlockError) -> None:
@@ -133,6 +114,21 @@ class Ended(Struct, frozen=True):
     def value(self) -> Any:
         return None if self.output is None else orjson.loads(self.output)
 
+    def result(self, raised: BaseException | None = None) -> Any:
+        """Return its output. Raises BlockError: it has failed. `raised`: by what, if that was now."""
+        if (info := self.error) is None:
+            return self.value()
+        asked = raised if isinstance(raised, BlockError) else None
+        raise BlockError(
+            info.message,
+            code=info.code,
+            retryable=info.retryable,
+            hint=info.hint,
+            traceback=info.traceback,
+            retry_at_ms=None if asked is None else asked.retry_at_ms,
+            deferred=None if asked is None else asked.deferred,
+        ) from raised
+
 
 class StepWork:
     """The steps of one attempt. Its methods raise BlockError if the attempt is over.
@@ -151,6 +147,10 @@ class StepWork:
         self.border = border
         self._now_ms = now_ms
         self.masks: dict[bytes, bytes] = {}
+
+    @property
+    def loop(self) -> asyncio.AbstractEventLoop:
+        return self._journal.loop
 
     def call(
         self,

@@ -1,9 +1,9 @@
 """Durable steps inside a handler: implements `StepContext.step` and `StepContext.wait`.
 
-A step has two events, each on disk before anything follows from it: `step.started` before its work begins,
-`step.finished` before the handler sees the output. They go the way of what an attempt logs: the run's loop records them
-under its lease. Which steps a node has is in the state of the run (`core/state`), and their outputs are read from the
-journal when a later attempt comes to them.
+The two events of a step, the comparison of calls and the reading of recorded ends are those of durable functions
+(`step_work.py`, `mismatch.py`, `recorded.py`). What is here differs, because the code of a handler runs in the loop of
+the process, where it may wait for anything, and in threads: its numbers are checked (`step_order.py`), and the end of a
+step is on disk before the handler sees it. See `docs/decisions/0098-handlers-have-no-lane.md`.
 
 A wait is a step whose work is a wait of the node: the handler leaves by `Leaving`, the core opens the wait, and its end
 finishes the step. Waits that are awaited side by side are open at the same time; the handler is entered again when the
@@ -13,16 +13,11 @@ last of them is over.
 from __future__ import annotations
 
 import asyncio
-import logging
-import threading
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from inspect import isawaitable
 from typing import Any, Final, TypeVar
-
-import orjson
-from msgspec import Struct
 
 from executor.errors import BlockError, Fenced, Lost
 from executor.kernel.core.events import StepEffect, StepKind
@@ -32,65 +27,46 @@ from executor.kernel.handler.base import Leaving, MakeSuspend, StepContext, Susp
 from executor.kernel.handler.base import StepKind as Kind
 from executor.kernel.process.threads import call_on
 from executor.kernel.run.attention import step_question
-from executor.kernel.run.border import Border
-from executor.kernel.run.mismatch import OF_BLOCK, changed
-from executor.kernel.run.results import AtEach
+from executor.kernel.run.mismatch import OF_BLOCK, changed, fits
+from executor.kernel.run.results import Left
 from executor.kernel.run.step_order import StepOrder
-from executor.kernel.run.step_work import Call, Ended, StepJournal, StepWork
+from executor.kernel.run.step_work import Call, Ended, StepWork
 
 T = TypeVar("T")
-log = logging.getLogger("weft.steps")
 
 STEPS_MAX: Final = 1_000  # of one entry of a handler
 WAITS_MAX: Final = 20  # of one entry, side by side; further ones open when these are over
-ANY_INPUT: Final = ""  # as the hash of the input of a step whose result counts for any: the block has other params now
-
-
-class Left(Struct, frozen=True):
-    """The waits of a handler that has left, in the order of its calls. `again` is when it is entered again, or is
-    None if that is at the end of the last of them."""
-
-    waits: tuple[tuple[Suspend, WaitStep], ...]
-    again: AtEach | None = None
-
-
-class _Found(Struct, frozen=True):
-    output: Any
 
 
 class AttemptSteps:
-    """The steps of one attempt. `name` is its block's; `known` are the steps that earlier attempts began; `main` is the
-    task of its handler.
+    """The steps of one attempt. `name` is its block's; `known` are the steps that earlier attempts began, and `earlier`
+    reads the end of one, by the number of its event; `main` is the task of its handler.
 
     Waits that are begun side by side open together: none of them makes the handler leave before all are made.
     """
 
     __slots__ = (
-        "_journal", "_known", "_leaving", "_lock", "_made", "_making", "_n", "_name", "_order", "_quiet", "_under_way",
-        "_waits", "_work",
+        "_earlier", "_known", "_leaving", "_made", "_making", "_name", "_order", "_quiet", "_under_way", "_waits",
+        "_work",
     )  # fmt: skip
 
     def __init__(
         self,
         name: str,
-        attempt: int,
         known: Mapping[int, Step],
-        journal: StepJournal,
-        border: Border,
+        earlier: Callable[[int], Awaitable[Ended]],
+        work: StepWork,
         main: asyncio.Task[Any] | None,
     ) -> None:
         self._name = name
         self._known = known
-        self._journal = journal
-        self._work = StepWork(attempt, journal, border)
-        self._lock = threading.Lock()
+        self._earlier = earlier
+        self._work = work
         self._order = StepOrder(main)
-        self._n = self._under_way = 0
-        self._quiet = asyncio.Event()
+        self._under_way = self._making = 0
+        self._quiet, self._made = asyncio.Event(), asyncio.Event()
         self._quiet.set()
         self._waits: list[tuple[Suspend, WaitStep]] = []
-        self._making = 0
-        self._made = asyncio.Event()
         self._leaving = False
 
     @property
@@ -122,16 +98,16 @@ class AttemptSteps:
             return self._on_loop(self.wait(suspend, name))
 
     def _step_in_thread(self, call: Call, work: Callable[[], Any]) -> Any:
-        if (found := self._on_loop(self._enter(call))) is not None:
-            return found.output
+        if (ended := self._on_loop(self._enter(call))) is not None:
+            return ended.result()
         try:
             with self._working():
                 result = work()
         except (Fenced, Lost):
             raise
         except (Exception, SystemExit) as error:
-            return self._on_loop(self._failed(call, error, work))
-        return self._on_loop(self._finished(call, result))
+            return self._on_loop(self._end(self._work.fail(call, error, work), error))
+        return self._on_loop(self._end(self._work.finish(call, result)))
 
     # --- one call ---
 
@@ -149,10 +125,7 @@ class AttemptSteps:
         if _inside.get() is self:
             message = f"step {name!r} was begun inside the work of another step of this block"
             raise BlockError(message, code="step_nested", retryable=False)
-        with self._lock:
-            self._order.claim(self._n + 1, name)
-            self._n += 1
-            n = self._n
+        n = self._order.claim(name)
         if n > STEPS_MAX:
             hint = "split the work into several blocks, or into runs that the block starts"
             message = f"the block has more than {STEPS_MAX:,} steps"
@@ -160,8 +133,8 @@ class AttemptSteps:
         return self._work.call(n, kind, name, input, effect)
 
     async def _step(self, call: Call, work: Callable[[], Awaitable[Any]]) -> Any:
-        if (found := await self._enter(call)) is not None:
-            return found.output
+        if (ended := await self._enter(call)) is not None:
+            return ended.result()
         try:
             with self._working():
                 made: Any = work()
@@ -173,20 +146,20 @@ class AttemptSteps:
                     raise TypeError(message)
                 result = await made
         except (Fenced, Lost):
-            self._ended()
+            self._is_over()
             raise
         except asyncio.CancelledError:
             # By the time limit, or because the result is not needed: the end of the attempt follows at once.
-            self._ended()
+            self._is_over()
             self._work.cancel(call)
             raise
         except (Exception, SystemExit) as error:
-            return await self._failed(call, error, work)
-        return await self._finished(call, result)
+            return await self._end(self._work.fail(call, error, work), error)
+        return await self._end(self._work.finish(call, result))
 
     async def _wait(self, call: Call, suspend: Suspend | MakeSuspend) -> Any:
-        if (found := await self._known_output(call)) is not None:
-            return found.output
+        if (ended := await self._end_of_before(call)) is not None:
+            return ended.result()
         self._making += 1
         self._made.clear()
         try:
@@ -194,7 +167,7 @@ class AttemptSteps:
             if self._may_wait:
                 made = suspend if isinstance(suspend, Suspend) else await suspend()
                 if self._may_wait:
-                    self._waits.append((made, WaitStep(call.n, call.name, call.input_hash)))
+                    self._waits.append((made, call.wait_step(lost=False)))
         finally:
             self._making -= 1
             if not self._making:
@@ -209,17 +182,15 @@ class AttemptSteps:
     def _may_wait(self) -> bool:
         return not self._leaving and len(self._waits) < WAITS_MAX
 
-    async def _enter(self, call: Call) -> _Found | None:
-        """Return the earlier output of the step, or None if it has begun now."""
-        found = await self._known_output(call)
-        if found is not None:
-            return found
+    async def _enter(self, call: Call) -> Ended | None:
+        """Return the earlier end of the step, or None if it has begun now."""
+        if (ended := await self._end_of_before(call)) is not None:
+            return ended
         known = self._known.get(call.n)
         if known is not None and known.lost:
             await self._quiet.wait()
             if not self._waits:
-                asked = WaitStep(call.n, call.name, call.input_hash, lost=True)
-                self._waits.append((step_question(self._name, call.n, call.name), asked))
+                self._waits.append((step_question(self._name, call.n, call.name), call.wait_step(lost=True)))
             self._leaving = True  # it is asked alone
         if self._waits:  # nothing begins any more
             raise Leaving
@@ -228,74 +199,40 @@ class AttemptSteps:
         try:
             await self._work.begin(call)
         except BaseException:
-            self._ended()
+            self._is_over()
             raise
         return None
 
-    async def _known_output(self, call: Call) -> _Found | None:
-        """Raises BlockError: it failed before, or another call was made there."""
+    async def _end_of_before(self, call: Call) -> Ended | None:
+        """Raises BlockError: another call was made there."""
         known = self._known.get(call.n)
         if known is None:
             return None
-        if known.input_hash not in (call.input_hash, ANY_INPUT):
-            raise changed(known, call, OF_BLOCK)
-        return await self._stored(known) if known.finished_seq else None
-
-    async def _stored(self, step: Step) -> _Found:
-        data, output = await self._journal.finished(step.finished_seq)
-        if (error := data.get("error")) is not None:
-            raise BlockError(
-                error["message"],
-                code=error["code"],
-                retryable=error.get("retryable", False),
-                hint=error.get("hint", ""),
-                traceback=error.get("traceback", ""),
-            )
-        return _Found(None if output is None else orjson.loads(output))
+        if not fits(known, call):
+            raise self._order.refuse(changed(known, call, OF_BLOCK))
+        return await self._earlier(known.finished_seq) if known.finished_seq else None
 
     # --- its end ---
 
-    async def _finished(self, call: Call, result: Any) -> Any:
+    async def _end(self, ends: Awaitable[Ended], raised: BaseException | None = None) -> Any:
+        """Raises what every later entry raises as well."""
         try:
-            ended = await self._work.finish(call, result)
+            ended = await ends
         finally:
-            self._ended()
-        return _value_of(ended, None)
+            self._is_over()
+        return ended.result(raised)
 
-    async def _failed(self, call: Call, error: BaseException, work: Any = None) -> Any:
-        """Raises what every later entry raises as well. `work`: what raised `error`, if it is code of users."""
-        try:
-            ended = await self._work.fail(call, error, work)
-        finally:
-            self._ended()
-        return _value_of(ended, error)
-
-    def _ended(self) -> None:
+    def _is_over(self) -> None:
         self._under_way -= 1
         if not self._under_way:
             self._quiet.set()
 
     def _on_loop(self, work: Coroutine[Any, Any, T]) -> T:
-        return call_on(self._journal.loop, work, "use `await ctx.step(...)` or `await ctx.wait(...)` here")
-
-
-def _value_of(ended: Ended, raised: BaseException | None) -> Any:
-    if (info := ended.error) is None:
-        return ended.value()
-    asked = raised if isinstance(raised, BlockError) else None
-    raise BlockError(
-        info.message,
-        code=info.code,
-        retryable=info.retryable,
-        hint=info.hint,
-        traceback=info.traceback,
-        retry_at_ms=None if asked is None else asked.retry_at_ms,
-        deferred=None if asked is None else asked.deferred,
-    ) from raised
+        return call_on(self._work.loop, work, "use `await ctx.step(...)` or `await ctx.wait(...)` here")
 
 
 def refused_in(handler: StepContext) -> BlockError | None:
-    """Return the refusal of a step of this context's handler, if it took numbers out of order."""
+    """Return the refusal of a step of this context's handler: it cannot be made again as it was."""
     return handler.steps.refused if isinstance(handler.steps, AttemptSteps) else None
 
 

@@ -15,8 +15,8 @@ from msgspec import Struct
 
 from compiler.keys import NodeKey
 from executor.blocks.services import Services
-from executor.errors import BlockError, Fenced
-from executor.kernel.core.events import ErrorInfo, StepEffect
+from executor.errors import Fenced
+from executor.kernel.core.events import StepEffect
 from executor.kernel.handler.base import MakeSuspend, Stepped, Suspend
 from executor.kernel.handler.base import StepKind as Kind
 from executor.kernel.run.attempt import Attempt, Host
@@ -82,7 +82,7 @@ class PaidAttempt(Attempt):
             return await self._ask(name, work)
         known = self._known.get(new_call(self.host.border, 0, kind, name, input).input_hash)
         if known is not None:
-            return taken(known)
+            return known.result()
         if kind == "tool" and effect != "none":
             self._stop(would=f"call the tool {name}")
         return await work()
@@ -90,7 +90,7 @@ class PaidAttempt(Attempt):
     async def wait(self, suspend: Suspend | MakeSuspend, name: str) -> Any:
         known = self._known.get(new_call(self.host.border, 0, "wait", name, None).input_hash)
         if known is not None and isinstance(suspend, Suspend):
-            answer = taken(known)  # without the arguments that it was for: these are looked up as well
+            answer = known.result()  # without the arguments that it was for: these are looked up as well
             return {name: answer[name] for name in ("action", "reason") if name in answer}
         self._stop(would="ask a person" if isinstance(suspend, Suspend) else f"start a run of {name}")
 
@@ -107,10 +107,3 @@ class PaidAttempt(Attempt):
     def _stop(self, would: str = "", refused: str = "") -> NoReturn:
         self.would, self.refused = would, refused
         raise Fenced(would or refused)  # not a BlockError, which an agent would show to its model
-
-
-def taken(known: bytes | ErrorInfo) -> Any:
-    """Return the output of a recorded step. Raises BlockError: it failed."""
-    if isinstance(known, ErrorInfo):
-        raise BlockError(known.message, code=known.code, retryable=known.retryable, hint=known.hint)
-    return orjson.loads(known)

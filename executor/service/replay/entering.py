@@ -35,11 +35,10 @@ from executor.kernel.run.attention import OtherCode
 from executor.kernel.run.border import Border
 from executor.kernel.run.durable import Driver
 from executor.kernel.run.made import Entry
-from executor.kernel.run.mismatch import Arrival, CodeUnfit, Expected, Mismatch, changed
+from executor.kernel.run.mismatch import ANY_INPUT, Arrival, CodeUnfit, Expected, Mismatch, changed
 from executor.kernel.run.published import Published
 from executor.kernel.run.recorded import BothEnds, Recorded
 from executor.kernel.run.step_work import Call, StepJournal, StepWork
-from executor.kernel.run.steps import ANY_INPUT
 from executor.kernel.run.undo import Cancelled, UndoDriver
 from executor.kernel.store.run_rows import NewRun
 from executor.kernel.store.topics.store import Store
@@ -69,7 +68,7 @@ class Replay(Driver):
 
     def __init__(self, entry: Entry, journal: Journal, stopped: Callable[[Replay], object], *more: Any) -> None:
         loop, store = asyncio.get_running_loop(), cast(Store, journal)  # only what `Journals` has is read
-        steps = StepJournal(store, journal.run, _ignore, _ignore, lambda: None, _ignore, _at_once, loop)
+        steps = StepJournal(store, journal.run, _ignore, _ignore, lambda: None, _ignore, loop)
         work = StepWork(entry.attempt, steps, cast(Border, _Border()), lambda: self.now_ms)
         clock = SystemClock()
         super().__init__(entry, steps, work, clock, Timers(clock), *more)
@@ -280,7 +279,3 @@ def _entry(plan: Plan, journal: Journal, to: int | None) -> tuple[Entry, Cancell
 
 def _ignore(*given: object) -> None:
     """Nothing is recorded."""
-
-
-async def _at_once() -> None:
-    """The start of the attempt is in the journal."""

@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from compiler.tracing.durable import BODY, UNDO
 from executor.errors import BadRequest
-from executor.kernel.run.steps import ANY_INPUT
+from executor.kernel.run.mismatch import ANY_INPUT
 from executor.kernel.store.run_rows import EventFilter, Record
 
 FORMAT: Final = "weft-journals/1"

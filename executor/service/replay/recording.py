@@ -18,6 +18,7 @@ from executor.kernel.handler.base import Registry, sees_all
 from executor.kernel.journal.codec import Codec
 from executor.kernel.journal.given import is_same
 from executor.kernel.journal.reader import Records, output_of
+from executor.kernel.run.step_work import Ended
 from executor.kernel.store.run_rows import RunRow
 from executor.kernel.store.topics.store import Store
 from executor.kernel.values.fold import Fold
@@ -88,7 +89,7 @@ def tokens_in(usage: Mapping[str, int]) -> int:
 
 class Outcome(Struct):
     """The outcome of a node key. `seq` and `at_ms` are of the event that decided it, 0 while there is none; `count`:
-    the scopes that a container opened; `steps`: the results of its steps, by the hashes of their inputs."""
+    the scopes that a container opened; `steps`: the ends of its steps, by the hashes of their inputs."""
 
     node: Node
     input: bytes | None = None
@@ -102,7 +103,7 @@ class Outcome(Struct):
     ends_run: bool = False
     count: int | None = None
     patches: list[list[object]] = []
-    steps: dict[str, bytes | e.ErrorInfo] = {}
+    steps: dict[str, Ended] = {}
     used: Used = field(default_factory=Used)
 
     def came_to(self, other: Outcome) -> bool:
@@ -174,7 +175,7 @@ async def read(store: Store, row: RunRow, inputs: Inputs, env: Mapping[str, str]
                 begun[text, event.n] = event, record.at_ms
             elif isinstance(event, e.StepFinished) and (text, event.n) in begun:
                 step, at_ms = begun.pop((text, event.n))
-                was.steps[step.input_hash] = event.error or output or b"null"
+                was.steps[step.input_hash] = Ended(record.at_ms, output, event.error)
                 if step.kind == "model":
                     was.used.add(event.cost, tokens_in(event.usage), record.at_ms - at_ms)
         fold.apply(event, output)

@@ -16,8 +16,8 @@ from executor.kernel.core import events as e
 from executor.kernel.journal.codec import Codec, data_of
 from executor.kernel.journal.reader import Records
 from executor.kernel.journal.steps import NodeSteps
+from executor.kernel.run.mismatch import ANY_INPUT
 from executor.kernel.run.new_run import Origin, origin_of
-from executor.kernel.run.steps import ANY_INPUT
 from executor.kernel.store.run_rows import Record, RunRow
 from executor.kernel.store.topics.store import Store
 from executor.kernel.values.payload import encode

@@ -226,9 +226,15 @@ async def test_a_failure_after_which_the_handler_continued_stays(tmp_path: Path)
         assert works.done == ["broken", "two"]
 
 
-async def test_another_call_in_the_place_of_a_finished_one_is_refused(tmp_path: Path) -> None:
+@pytest.mark.parametrize("in_group", [False, True])
+async def test_another_call_in_the_place_of_a_finished_one_is_refused(tmp_path: Path, in_group: bool) -> None:
     async def handler(ctx: StepContext, works: Works) -> Any:
-        await ctx.step("step", "one", ctx.attempt, works.work("one"))
+        call = ctx.step("step", "one", ctx.attempt, works.work("one"))
+        if in_group:
+            async with asyncio.TaskGroup() as tasks:
+                tasks.create_task(asyncio.wait_for(call, 60))
+        else:
+            await call
         raise ValueError("the test says so")
 
     works = Works(handler)
