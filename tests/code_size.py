@@ -30,14 +30,14 @@ BLOCKS = (ast.If, ast.For, ast.AsyncFor, ast.While, ast.With, ast.AsyncWith, ast
 RECORDS = ("Struct", "NamedTuple", "Protocol", "TypedDict", "Enum", "Exception")  # what they hold is their purpose
 BOUNDS = {
     "files": 657,
-    "lines": 113_235,  # decision 61, sixth reading
+    "lines": 113_189,  # decision 61, sixth reading
     "longest file that is not generated": 520,
     f"functions over {SHORT} lines": 0,
     "modules in circles": 0,
     "circles of the rooms of executor": 0,
     "circles of the rooms of server": 0,
     "lines of executor.kernel.store": 11_030,  # polls of triggers, collections of documents, registrations at services
-    "lines of executor.kernel.run": 8_810,  # steps of durable functions under way, lanes that are kept
+    "lines of executor.kernel.run": 8_770,  # steps of durable functions under way, lanes that are kept
     "lines of executor.kernel.core": 3_240,
     "lines of executor.kernel.values": 3_115,  # times every so many seconds
 }

@@ -1,4 +1,5 @@
-"""The attempts of one run that are under way: a task each, which is cancelled when its end is no longer needed.
+"""The attempts of one run that are under way: a task each, which is cancelled when its end is no longer needed. Those
+of inline nodes run within the loop.
 
 They outlive the loop that started them: when a run moves to another plan, or is folded again after a refused append,
 the next loop owns them. An attempt ends under the plan with which it began; its result belongs to the node of that
@@ -15,6 +16,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from compiler.keys import NodeKey
+from executor.kernel.core import commands as c
 from executor.kernel.core import events as e
 from executor.kernel.core import facts as f
 from executor.kernel.core.decide_attempts import CANCELLED
@@ -71,6 +73,21 @@ class Attempts:
         """Start an attempt, which may have ended when this returns. `seq` is that of the commit with its start."""
         attempt = self._by_key[key] = Attempt(launcher.host, key, number, seq, self.arrivals)
         begin_task(self._run(launcher, attempt), f"{self._run_id}:{key[1]}")
+
+    async def run_inline(self, launcher: Launcher, command: c.RunNode) -> Result:
+        """Run an attempt here, and return its result."""
+        run, (path, number) = launcher.host.run, command.key
+        node = run.plan.nodes[number]
+        turn = count = 0
+        if node.sentinel == "end":
+            container = run.state.containers.get((path, node.body))
+            if container is not None:
+                turn, count = container.opened, container.count
+        attempt = Attempt(launcher.host, command.key, command.attempt, run.state.seq, self.arrivals)
+        began_s = now_s()
+        result = await launcher.run(attempt, turn, count)
+        self._meters.attempt_ended(node.type, outcome_of(result), now_s() - began_s)
+        return result
 
     def refuse(self, key: NodeKey, number: int) -> None:
         """Cancel an attempt before it begins; its start is recorded."""

@@ -30,7 +30,7 @@ from executor.kernel.core.decide import ATTEMPT_ENDED
 from executor.kernel.core.events import ErrorInfo
 from executor.kernel.run.adoption import Taken
 from executor.kernel.run.ahead import Ahead
-from executor.kernel.run.attempt import Attempt, Host
+from executor.kernel.run.attempt import Host
 from executor.kernel.run.attempts import Attempts
 from executor.kernel.run.children import cancel_of_orphan
 from executor.kernel.run.deadlines import Deadlines
@@ -38,7 +38,6 @@ from executor.kernel.run.earlier import Earlier, earlier_of
 from executor.kernel.run.inbox import Inbox
 from executor.kernel.run.launch import Launcher
 from executor.kernel.run.loaded import LoadedRun, Snapshots
-from executor.kernel.run.meters import now_s, outcome_of
 from executor.kernel.run.move import move, translator
 from executor.kernel.run.parts import Parts
 from executor.kernel.run.recorder import Recorder
@@ -241,7 +240,7 @@ class RunLoop:
             self._deciding = self._plan
             self._results.append(Result(f.Recovered(self._now_ms()), Payload()))
         for command in turn.inline:  # over the bound: their starts are committed, and they run in the next turn
-            self._results.append(await self._run_inline(command))
+            self._results.append(await self.attempts.run_inline(self._launcher, command))
         return "finished" if self._act(turn.commands) else None
 
     def _may_hold(self, ahead: Ahead, turn: _Turn) -> bool:
@@ -302,7 +301,7 @@ class RunLoop:
             if self._adoption is not None and _evaluates(self._plan.nodes[turn.inline[0].key[1]]):
                 break  # who submits the run waits for the commit that creates it
             left -= 1
-            result = await self._run_inline(turn.inline.popleft())
+            result = await self.attempts.run_inline(self._launcher, turn.inline.popleft())
             self._log(turn)
             self._decide(result, turn)
 
@@ -358,20 +357,6 @@ class RunLoop:
                 turn.inline.append(command)
             else:
                 turn.commands.append(command)
-
-    async def _run_inline(self, command: c.RunNode) -> Result:
-        key, attempt = command.key, command.attempt
-        node = self._plan.nodes[key[1]]
-        round = count = 0
-        if node.sentinel == "end":
-            container = self._state.containers.get((key[0], node.body))
-            if container is not None:
-                round, count = container.opened, container.count
-        own = Attempt(self._launcher.host, key, attempt, self._state.seq, self._arrivals)
-        began_s = now_s()
-        result = await self._launcher.run(own, round, count)
-        self._parts.meters.attempt_ended(node.type, outcome_of(result), now_s() - began_s)
-        return result
 
     # --- after the append ---
 
