@@ -199,13 +199,13 @@ class Tries(Struct, array_like=True):
 
     def try_again(self) -> None:
         """Let failed steps be done again after which no step began: a handler that continued after a failure depends on
-        it. So does one that left since. With `each` the ends of waits stay: the attempt may not have received them."""
-        since = max((step.started_seq for step in self.by_n.values()), default=0)
-        since = max(since, self.left_seq)
+        it. So does one that left since. With `each` ends of waits stay, as it may not have them, and steps to undo."""
+        since = max([self.left_seq, *(step.started_seq for step in self.by_n.values())])
+        stays = "wait" if self.each else ""
         self.by_n = {
             n: step
             for n, step in self.by_n.items()
-            if not step.failed or step.finished_seq <= since or (self.each and step.kind == "wait")
+            if not step.failed or step.finished_seq <= since or step.started_seq < self.taken_seq or step.kind == stays
         }
 
 

@@ -181,6 +181,17 @@ def test_its_time_is_limited_and_a_second_cancel_ends_it() -> None:
     assert s.cancel() == ["run cancelling", f"{UNDO} wait cancelled", "run cancelled"]
 
 
+def test_a_failure_of_before_stays_when_an_attempt_of_it_has_not_begun() -> None:
+    s = begun()
+    s.step("body", 1)
+    s.step_done("body", 1, failed=True)
+    s.cancel()
+    s.erred("body")
+    assert s.steps(UNDO) == {1: "failed"}
+    assert s.erred(UNDO, deferred="not_begun") == [f"{UNDO} will retry"]
+    assert s.steps(UNDO) == {1: "failed"}
+
+
 def test_a_lost_attempt_of_it_is_repeated_with_what_it_knows() -> None:
     s = waiting()
     s.cancel()
