@@ -14,6 +14,7 @@ from tests.simulation.document import compiled_plan
 from tests.simulation.reference import Verdict, judge
 from tests.support.core.drive import Drive, Faults
 from tests.support.core.generator import Table, Workflow, generate, plan_of
+from tests.support.core.undo import Undone, durable
 from tests.support.core.watch import Broken, Observed, require
 
 PRUNED = ("skipped", None)
@@ -42,6 +43,19 @@ def simulate(seed: int, orders: int = ORDERS) -> list[Observed]:
             again = f"python -m tests.simulation --seed {seed}"
             raise AssertionError(f"seed {seed}, order {order}: {error}\nrun it again: {again}") from error
         seen.append(observed)
+    return seen + undo(seed, orders - 1)
+
+
+def undo(seed: int, orders: int) -> list[Observed]:
+    """Run a durable function of this seed, which is cancelled. Raises AssertionError as `simulate` does."""
+    workflow, plan = durable(seed)
+    seen: list[Observed] = []
+    for order in range(orders):
+        try:
+            seen.append(Undone(workflow, plan, order).run())
+        except Exception as error:
+            again = f"python -m tests.simulation --seed {seed}"
+            raise AssertionError(f"seed {seed}, undo, order {order}: {error}\nrun it again: {again}") from error
     return seen
 
 

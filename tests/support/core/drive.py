@@ -132,7 +132,7 @@ class Drive:
                 self._nothing_more()
                 return self.watch.seen
             if step == self.faults.cancel_at:
-                self.feed(f.CancelRequested(self.now_ms, "the simulation says so", self.faults.now, asked=True))
+                self.cancel()
             elif step == self.faults.cancel_again_at:
                 asked = self.rng.random() < 0.5  # else a run above: that stops no cleanup
                 self.feed(f.CancelRequested(self.now_ms, "and again", asked=asked))
@@ -147,6 +147,9 @@ class Drive:
             if self.rng.random() < self.faults.fold:
                 self._stop_and_fold()
         raise Broken(f"no end after {STEPS_MAX} steps")
+
+    def cancel(self) -> None:
+        self.feed(f.CancelRequested(self.now_ms, "the simulation says so", self.faults.now, asked=True))
 
     def feed(self, fact: f.Fact) -> list[e.Event]:
         events = decide(self.plan, self.state, fact)
@@ -169,11 +172,9 @@ class Drive:
 
     def _is_entered(self, key: NodeKey) -> None:
         """A wait of a handler has ended: nothing but the limits of the run keeps it from being entered."""
-        scope = self.state.scopes.get(key[0])
-        alive = self.state.phase is RunPhase.RUNNING and scope is not None and not scope.dead
         _, due_ms = self.state.retries.get(key, (0, FAR_MS))
         entered = key in self.state.running or due_ms <= self.now_ms
-        require(entered or not alive, f"{self.name(key)} waits on, though something has ended")
+        require(entered or not self._goes_on(key), f"{self.name(key)} waits on, though something has ended")
 
     def keep(self, event: e.Event, at_ms: int) -> None:
         self.journal.append(_encoder.encode(event))
@@ -221,7 +222,7 @@ class Drive:
                 del self.attempts[key]
                 events = self.feed(fact)
                 self.stopped.discard(key)
-                if isinstance(fact, f.HandlerLeft):
+                if isinstance(fact, f.HandlerLeft) and self._goes_on(key):
                     left = next((event for event in events if isinstance(event, e.NodeLeft)), None)
                     entry = self.lanes.entry(key, attempt, self.state)
                     missed = entry.has_missed or bool(entry.to_receive)
@@ -236,6 +237,10 @@ class Drive:
             due_ms = self.timers.pop((key, attempt))
             self.now_ms = max(self.now_ms, due_ms)
             self.feed(f.TimerFired(self.now_ms, key, attempt))
+
+    def _goes_on(self, key: NodeKey) -> bool:
+        scope = self.state.scopes.get(key[0])
+        return self.state.phase is RunPhase.RUNNING and scope is not None and not scope.dead
 
     def _stop_cleanup(self) -> None:
         """Its time is over."""
@@ -358,7 +363,7 @@ class Drive:
                 (
                     f.WaitAnswered(self.now_ms, key, older),
                     f.WaitFailed(self.now_ms, key, older, error),
-                    f.WaitRetried(self.now_ms, key, wait.attempt - (wait.kind == "attention")),
+                    f.WaitRetried(self.now_ms, key, older if wait.kind == "attention" else wait.attempt),
                 )
             )
         elif old:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import hashlib
 from copy import copy
 from random import Random
+from typing import NamedTuple
 
 from compiler.keys import NodeKey
 from executor.kernel.core import events as e
@@ -21,6 +22,8 @@ from executor.kernel.core.state import State, Step, Tries
 from tests.support.core.watch import Broken, require
 
 CALLS_MAX = 9
+UNDO_MAX = 5  # calls after a cancel
+CANCEL = 0  # as a call that was received
 TRIES_MAX = 3
 SHARE = 0.06  # of the blocks that can
 
@@ -37,6 +40,7 @@ class Program:
         self.pending: dict[int, tuple[e.StepKind, e.StepEffect, str]] = {}  # calls that are awaited
         self.given_up: set[int] = set()
         self.count = 0
+        self.cancelled = False
         self._go_on(Random(f"{seed} begins").randint(1, 4))
 
     def receive(self, n: int, failed: bool) -> None:
@@ -49,9 +53,17 @@ class Program:
                 self.given_up.add(other)
         self._go_on(rng.choice((0, 1, 1, 2)))
 
+    def cancel(self) -> None:
+        """The code catches it, and undoes what it has done; what it waited for is cancelled as well."""
+        self.cancelled = True
+        self.given_up |= self.pending.keys()
+        self.pending.clear()
+        self.received = hashlib.blake2b(f"{self.received} cancelled".encode(), digest_size=8).hexdigest()
+        self._go_on(Random(f"{self._seed} {self.received}").randint(0, 3))
+
     def _go_on(self, calls: int) -> None:
         rng = Random(f"{self._seed} calls {self.received}")
-        for _ in range(min(calls, CALLS_MAX - self.count)):
+        for _ in range(min(calls, CALLS_MAX + self.cancelled * UNDO_MAX - self.count)):
             self.count += 1
             kind: e.StepKind = rng.choice(("wait", "wait", "step"))
             effect: e.StepEffect = "none" if kind == "wait" else rng.choice(("none", "read", "write"))
@@ -89,12 +101,20 @@ class Entry:
         self.paused = False
         while (arrived := self._next()) is not None:
             self._receive(*arrived)
+        self._all_received()
         for was, now in zip(received_before, self.received, strict=False):
             require(was == now, f"an entry received {self.received}, the ones before it {received_before}")
         require(
             len(self.received) >= len(received_before),
             f"an entry received {self.received}, the ones before it {received_before}",
         )
+
+    def _all_received(self) -> None:
+        """What is on disk has arrived."""
+
+    def _is_held(self) -> bool:
+        """Whether what the code calls does not begin."""
+        return False
 
     def _next(self) -> Arrival | None:
         """The oldest arrival of a call that is made."""
@@ -116,6 +136,8 @@ class Entry:
 
     def begins(self, at_ms: int) -> int | None:
         """The next step to begin."""
+        if self._is_held():
+            return None
         steps = [n for n, (kind, _, _) in self.program.pending.items() if kind == "step" and n not in self.under_way]
         due = (n for n in steps if self.pauses.get(n, at_ms + 1) <= at_ms)
         return next((n for n in steps if n not in self.known and n not in self.pauses), next(due, None))
@@ -128,6 +150,9 @@ class Entry:
             self.failed[n] = self.failed[n][0], False
         on_lost: e.StepOnLost = ("", "", "retry", "ask", "fail")[n % 5]
         return e.StepStarted(self.key, self.attempt, n, kind, "call", received, effect, on_lost=on_lost)
+
+    def known_effect(self, n: int) -> e.StepEffect:
+        return self.program.pending[n][1] if n in self.program.pending else "write"
 
     def times(self, n: int) -> int:
         return self.failed[n][0] if n in self.failed else 0
@@ -183,12 +208,60 @@ class Entry:
                 continue
             if known is not None and known.lost:
                 opens.append(f.WaitBeside(f.WaitStep(n, "call", received, lost=True), "attention"))
-            elif kind == "wait" and known is None:
+            elif kind == "wait" and known is None and not self._is_held():
                 wait: e.WaitKind = rng.choice(("child", "form", "timer"))
                 due_ms = None if wait == "child" else at_ms + rng.randrange(9000)
                 step = f.WaitStep(n, "call", received)
                 opens.append(f.WaitBeside(step, wait, due_ms, rng.choice(("continue", "fail"))))
         return tuple(opens), tuple(n for n in self.program.given_up if n in self.open)
+
+
+class Cancelled(NamedTuple):
+    """What the code had received when the cancel came, and which calls it had given up."""
+
+    received: frozenset[Arrival]
+    given_up: frozenset[int]
+
+
+class UndoEntry(Entry):
+    """One that undoes another node, of which it knows the steps. Its code is cancelled after the last end of what began
+    before, also after the answer about a step whose outcome is unknown; until then what it calls does not begin."""
+
+    def __init__(
+        self,
+        program: Program,
+        key: NodeKey,
+        attempt: int,
+        state: State,
+        received_before: list[Arrival],
+        failed: Failed,
+    ) -> None:
+        self.taken_seq = state.tries[key].taken_seq
+        self.cancelled: Cancelled | None = None
+        super().__init__(program, key, attempt, state, received_before, failed)
+
+    def _is_held(self) -> bool:
+        return not self.program.cancelled
+
+    def _next(self) -> Arrival | None:
+        self._cancel()
+        return super()._next()
+
+    def ended(self, n: int, failed: bool) -> None:
+        super().ended(n, failed)
+        self._cancel()
+
+    def _cancel(self) -> None:
+        pending = self.program.pending
+        comes = any(
+            (step.finished_seq or step.lost) and step.started_seq < self.taken_seq
+            for n, step in self.known.items()
+            if n in pending
+        )
+        if pending and not comes and not self.program.cancelled:
+            self.cancelled = Cancelled(frozenset(self.received), frozenset(self.program.given_up))
+            self.program.cancel()
+            self.received.append((CANCEL, False))
 
 
 class Lanes:
@@ -201,22 +274,30 @@ class Lanes:
         self._received: dict[NodeKey, list[Arrival]] = {}
         self._failed: dict[NodeKey, Failed] = {}
         self._paused: set[NodeKey] = set()
+        self.share = SHARE
+        self.undoes: dict[NodeKey, NodeKey] = {}
+        self.cancelled: Cancelled | None = None
 
     def has(self, key: NodeKey) -> bool:
-        return Random(f"{self.seed} lane {key}").random() < SHARE
+        return Random(f"{self.seed} lane {key}").random() < self.share
 
     def entry(self, key: NodeKey, attempt: int, state: State) -> Entry:
         """The code of this attempt; it reads its steps when it is first asked for."""
         entry = self._entries.get(key)
         if entry is None or entry.attempt != attempt:
-            program = Program(f"{self.seed} {key}")
+            undone = self.undoes.get(key)
+            program = Program(f"{self.seed} {undone or key}")
             failed = self._failed.setdefault(key, {})
-            entry = self._entries[key] = Entry(program, key, attempt, state, self._received.get(key, []), failed)
+            received = self._received.get(key) or self._received.get(undone or key, [])
+            of = Entry if undone is None else UndoEntry
+            entry = self._entries[key] = of(program, key, attempt, state, received, failed)
             self._keep(entry)
         return entry
 
     def _keep(self, entry: Entry) -> None:
         self._received[entry.key] = list(entry.received)
+        if isinstance(entry, UndoEntry):
+            self.cancelled = entry.cancelled or self.cancelled
 
     def failed(self, entry: Entry, event: e.StepRetrying) -> None:
         entry.failed[event.n] = event.times, True
@@ -244,7 +325,7 @@ class Lanes:
         if tries is None:
             return
         received = self._received.get(key, [])
-        kept = next((n for n, (call, _) in enumerate(received) if call not in tries.by_n), len(received))
+        kept = next((n for n, (call, _) in enumerate(received) if call and call not in tries.by_n), len(received))
         self._received[key] = received[:kept]
         for n in [n for n in self._failed.get(key, {}) if n not in tries.by_n]:
             del self._failed[key][n]

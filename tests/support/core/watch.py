@@ -61,7 +61,7 @@ class Watch:
         self.dying = False
         self.at_once = False  # without cleanups
         self.owed: dict[NodeKey, bool] = {}  # end sentinels of containers that have begun; whether their cleanup has
-        if plan.regions[0].cleanup >= 0:
+        if plan.regions[0].cleanup >= 0 and plan.undone is None:
             self.owed[ROOT, plan.regions[0].entries[0]] = False
 
     def event(self, event: e.Event, at_ms: int) -> None:
@@ -76,6 +76,8 @@ class Watch:
                 self._over(event.key)
                 self._decided(event.key, "succeeded", event.route)
                 self.dying |= event.end_run
+                if event.key == self.plan.undone:  # it has ended all the same
+                    self.owed.pop((ROOT, self.plan.regions[0].entries[0]), None)
             case e.RegionSized():
                 body = self.plan.regions[self.plan.nodes[event.key[1]].body]
                 lost = self._ends(event.key[0]) or self._lost_cause(event.key[0])
@@ -143,6 +145,8 @@ class Watch:
             case e.RunParked():
                 require(not self.running, "the run parks while something is under way")
             case e.RunCancelling():
+                if self.plan.undone is not None and not self.dying and self._is_under_way(self.plan.undone):
+                    self.owed[ROOT, self.plan.regions[0].entries[0]] = False  # it undoes that node
                 seen.cancelled = self.dying = True
                 self.at_once = event.now
                 seen.cut |= event.now
@@ -150,6 +154,9 @@ class Watch:
                 self._finished(event)
             case _:
                 pass
+
+    def _is_under_way(self, key: NodeKey) -> bool:
+        return self.attempts[key] > 0 and format_key(self.plan, key) not in self.seen.decided
 
     def lost(self, key: NodeKey) -> None:
         """The process of this attempt is about to be reported gone."""
