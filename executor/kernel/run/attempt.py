@@ -40,7 +40,7 @@ from executor.kernel.run.loaded import LoadedRun
 from executor.kernel.run.made import Entry
 from executor.kernel.run.parts import Parts
 from executor.kernel.run.places import Place, Waiting
-from executor.kernel.run.recorded import BothEnds, First, Recorded, RecordedSince, first_of, time_of
+from executor.kernel.run.recorded import BothEnds, First, Recorded, RecordedSince, event_of, first_of
 from executor.kernel.run.results import Arrivals, StepNote, Stream
 from executor.kernel.run.step_work import Ended, StepJournal, StepWork
 from executor.kernel.run.steps import AttemptSteps
@@ -352,8 +352,8 @@ class Attempt:
         entry = self._entry(known, waits, recorded, first._replace(run=f"{first.run}:{self.steps_key}"), code)
         journal, work = self._work()
         if taken_seq:
-            cancelled_ms = await host.ask(lambda: time_of(store, run, taken_seq), "reading the end of")
-            cancelled = Cancelled(taken_seq, cancelled_ms)
+            taken = await host.ask(lambda: event_of(store, run, taken_seq), "reading the end of")
+            cancelled = Cancelled(taken_seq, taken.at_ms)
             return UndoDriver(entry, journal, work, host.parts.clock, host.parts.timers, cancelled)
         return Driver(entry, journal, work, host.parts.clock, host.parts.timers)
 

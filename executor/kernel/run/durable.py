@@ -41,6 +41,7 @@ from executor.kernel.run.lane_steps import LaneSteps
 from executor.kernel.run.lane_waits import LaneWaits
 from executor.kernel.run.made import Entry, Made
 from executor.kernel.run.mismatch import Mismatch
+from executor.kernel.run.recorded import event_of
 from executor.kernel.run.results import AtEach, Left
 from executor.kernel.run.step_work import NO_KEY, Call, Ended, StepJournal, StepWork
 from executor.kernel.run.wait_ends import WaitEnd
@@ -128,7 +129,7 @@ class Driver(LaneCalls):
             return self._result(task)
         except Mismatch as error:
             with suppress(StoreError):  # then it has fewer words
-                recorded = await self._entry.recorded.event(error.was.started_seq)
+                recorded = await event_of(self._journal.store, self._journal.run_id, error.was.started_seq)
                 error.explain(recorded, self._entry.known, self._journal.run_id, self._file)
             raise
         finally:

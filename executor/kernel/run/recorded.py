@@ -35,9 +35,10 @@ async def first_of(store: Journals, run: str) -> First:
     raise BlockError(f"the journal of run {run} is empty", code="step_missing", retryable=False)
 
 
-async def time_of(store: Journals, run: str, seq: int) -> int:
+async def event_of(store: Journals, run: str, seq: int) -> Record:
+    """Raises BlockError: there is no such event."""
     async for record in Records(store, run, after=seq - 1, upto=seq):
-        return record.at_ms
+        return record
     raise BlockError(f"event {seq} of run {run} is missing", code="step_missing", retryable=False)
 
 
@@ -55,12 +56,6 @@ class Recorded:
         self._records = Records(store, run, node=node, path=path or None, types=types, upto=upto)
         self._passed: dict[int, Record] = {}  # read, and not asked for yet
 
-    async def event(self, seq: int) -> Record | None:
-        """Raises StoreError."""
-        async for record in Records(self._store, self._run, after=seq - 1, upto=seq):
-            return record
-        return None
-
     def ready(self, seq: int) -> Ended | None:
         """Return the end that is event `seq` if it was read, as `at` does."""
         record = self._passed.get(seq)
@@ -73,9 +68,7 @@ class Recorded:
         return await self._retried(lambda: self._since(seq), "a step")
 
     async def _since(self, seq: int) -> Ended:
-        record = await self.event(seq)
-        if record is None:
-            raise BlockError(f"event {seq} of run {self._run} is missing", code="step_missing", retryable=False)
+        record = await event_of(self._store, self._run, seq)
         return _ended(record, await output_of(self._store, record))
 
     async def opened(self, n: int, after: int) -> dict[str, Any] | None:
@@ -115,7 +108,7 @@ class Recorded:
 
 
 class RecordedSince(Recorded):
-    """Only the ends that came after the function left: few, so each is read by itself."""
+    """Each end is read by itself: only few came after a function left, and a handler asks for several at a time."""
 
     async def at(self, seq: int) -> Ended:
         return await self.since(seq)
