@@ -15,6 +15,7 @@ from executor.blocks.types.agent.tools import read_tools
 from executor.blocks.types.registry import Registry
 from executor.blocks.vault.connection import Connection
 from executor.errors import BlockError
+from executor.open.testing.crashes import crash_everywhere
 from tests.support.documents import chain
 from tests.support.runs import engine_on, outputs, ran, until_event
 from tests.support.valkey import PASSWORD, in_front_of, valkey
@@ -127,3 +128,14 @@ async def test_a_change_whose_answer_is_lost_needs_attention(tmp_path: Path, por
             await until_event(engine, run, "wait.opened", "a")
             [wait] = await engine.waits.list(run=run)
             assert (wait.kind, wait.actions) == ("attention", ("retry", "done", "fail"))
+
+
+@pytest.mark.proof
+async def test_a_change_is_not_repeated_after_a_crash_without_asking(port: int) -> None:
+    place = f"127.0.0.1:{port}"
+    made = chain("a", "b", a=given("SET", "crashed", 1), b=given("GET", "crashed"))
+    address = f"redis://:{quote(PASSWORD, safe='')}@{place}/0"
+    report = await crash_everywhere(
+        made, env={"CACHE": address}, secrets=["CACHE"], allow_private=[place], compare=lambda end: end["status"]
+    )
+    assert report.asked == ("a",), "the one that only reads was repeated"
