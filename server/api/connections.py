@@ -20,7 +20,9 @@ class ConnectionSpec(Struct, frozen=True, forbid_unknown_fields=True):
     the OAuth client. `where`, `name` and `prefix`: where an API key goes. The rest is about an OAuth 2 provider:
     `client_auth`: whether the client's secret goes in the body or in the header of a request for a token; `parameters`:
     more of them for `authorize_url`; `pkce`: false for a provider without it. `check_url`: what a test of it requests,
-    where no service on its hosts has a sign-in check: it answers only with the credential."""
+    where no service on its hosts has a sign-in check: it answers only with the credential. Of `ssh`, `secret` is a
+    password or a private key, `passphrase` that of the key, and `host_key` has the public keys of the server or their
+    fingerprints, one a line."""
 
     kind: Kind
     hosts: tuple[str, ...]
@@ -38,6 +40,8 @@ class ConnectionSpec(Struct, frozen=True, forbid_unknown_fields=True):
     parameters: Annotated[dict[str, Annotated[str, Meta(max_length=500)]], Meta(max_length=20)] = {}
     pkce: bool = True
     check_url: str = ""
+    passphrase: str = ""
+    host_key: str = ""
 
 
 class ConnectionList(Struct, frozen=True):

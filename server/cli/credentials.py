@@ -16,7 +16,7 @@ from server.cli.upkeep import span
 if TYPE_CHECKING:
     from server.client.answers import ConnectionSpec, ConnectionView, SecretView
 
-KINDS = ("oauth2_code", "oauth2_client", "api_key", "basic", "bearer")
+KINDS = ("oauth2_code", "oauth2_client", "api_key", "basic", "bearer", "ssh")
 _OF_PROVIDER = ("authorize_url", "token_url", "scopes", "issuer", "client_auth", "parameters", "pkce")
 STATES = {
     "ready": "ready",
@@ -108,7 +108,7 @@ def connection() -> None:
 @click.option("--provider", default="", help="A well-known OAuth provider, such as github. It sets what is not said.")
 @click.option("--kind", type=click.Choice(KINDS), default=None, help="Required without --provider.")
 @click.option("--hosts", default="", help="Where it may be sent to, comma list: api.example.com,http://127.0.0.1:8080")
-@click.option("--username", default="", help="Of basic.")
+@click.option("--username", default="", help="Of basic and ssh.")
 @click.option("--in", "where", type=click.Choice(("header", "query")), default="header", help="Where an API key goes.")
 @click.option("--as", "field", default="Authorization", help="Header or query parameter of an API key.")
 @click.option("--prefix", default="", help="In front of an API key.")
@@ -121,6 +121,14 @@ def connection() -> None:
     "--client-auth", type=click.Choice(("body", "header")), default=None, help="Where the client secret goes."
 )
 @click.option("--check-url", default="", help="What a test requests: it answers only with the credential.")
+@click.option("--host-key", default=None, help="Of ssh: the public key of the server, or its fingerprint SHA256:….")
+@click.option(
+    "--passphrase-file",
+    "passphrase",
+    type=click.File(),
+    callback=lambda _, __, file: file and file.read().removesuffix("\n"),
+    help="Of ssh: a file with that of the private key.",
+)
 @click.option("--public", is_flag=True, help="An OAuth client without a secret.")
 @with_json
 def add(
@@ -136,8 +144,8 @@ def add(
     as_json: bool,
     **more: str | None,
 ) -> None:
-    """Add the connection NAME, or replace it. The key, token, password or client secret is read from stdin or asked
-    for."""
+    """Add the connection NAME, or replace it. The key, token, password, private key or client secret is read from stdin
+    or asked for."""
     known = _known(url, provider) if provider else {}
     if provider and kind not in (None, "oauth2_code"):
         raise click.UsageError("--provider is for connections of kind oauth2_code")

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from server.client.answers import ConnectionSpec
 
 _SHOWN: Final = 20
-_KINDS: Final = {"bearer": "bearer", "basic": "basic", "header": "api_key", "query": "api_key"}
+_KINDS: Final = {"bearer": "bearer", "basic": "basic", "header": "api_key", "query": "api_key", "ssh": "ssh"}
 Json = dict[str, Any]
 Save = Callable[[Json], None]
 
@@ -125,8 +125,11 @@ def _connect(url: str, task: Json, document: Json) -> bool:
 
 def _pasted(auth: Json) -> Json:
     spec: Json = {"kind": _KINDS.get(auth.get("kind", ""), "bearer")}
-    if spec["kind"] == "basic":
+    if spec["kind"] in ("basic", "ssh"):
         spec["username"] = _asked("User name")
+    if spec["kind"] == "ssh":
+        spec["host_key"] = _asked("Host key of the server (SHA256:…), or nothing to have it shown")
+        click.echo("A private key has several lines: add the connection with `weft connection add`.", err=True)
     elif spec["kind"] == "api_key":
         where = "query" if auth["kind"] == "query" else "header"
         spec |= {"where": where, "name": auth.get("name") or "Authorization", "prefix": auth.get("prefix", "")}

@@ -58,21 +58,21 @@ class CollectionView(TypedDict):
 class ConnectionDeleted(TypedDict): name: str; deleted: bool
 class ConnectionList(TypedDict): connections: list[ConnectionView]; redirect_uri: str; providers: list[KnownProvider]
 class ConnectionSpec(TypedDict):
-    kind: Literal["api_key", "basic", "bearer", "oauth2_client", "oauth2_code"]; hosts: list[str]
+    kind: Literal["api_key", "basic", "bearer", "oauth2_client", "oauth2_code", "ssh"]; hosts: list[str]
     secret: NotRequired[str]; username: NotRequired[str]; where: NotRequired[Literal["header", "query"]]
     name: NotRequired[str]; prefix: NotRequired[str]; authorize_url: NotRequired[str]; token_url: NotRequired[str]
     client_id: NotRequired[str]; scopes: NotRequired[str]; issuer: NotRequired[str]
     client_auth: NotRequired[Literal["body", "header"]]; parameters: NotRequired[dict[str, str]]
-    pkce: NotRequired[bool]; check_url: NotRequired[str]
+    pkce: NotRequired[bool]; check_url: NotRequired[str]; passphrase: NotRequired[str]; host_key: NotRequired[str]
 class ConnectionTest(TypedDict):
     outcome: Literal["failed", "hosts", "not_ready", "nothing", "ok", "refused", "timeout", "unreachable"]; ok: bool
     status: int | None; who: str; message: str; hint: str; called: str; took_ms: int
 class ConnectionTested(TypedDict): at_ms: int; result: ConnectionTest
 class ConnectionUses(TypedDict): used_by: list[EnvUse]
 class ConnectionView(TypedDict):
-    name: str; kind: Literal["api_key", "basic", "bearer", "oauth2_client", "oauth2_code"] | None; hosts: list[str]
-    state: Literal["ready", "sign_in", "sign_in_again", "unreadable"]; problem: str; provider: str; check: str
-    expires_at_ms: int | None; created_by: str; created_at_ms: int; last_used_at_ms: int | None
+    name: str; kind: Literal["api_key", "basic", "bearer", "oauth2_client", "oauth2_code", "ssh"] | None
+    hosts: list[str]; state: Literal["ready", "sign_in", "sign_in_again", "unreadable"]; problem: str; provider: str
+    check: str; expires_at_ms: int | None; created_by: str; created_at_ms: int; last_used_at_ms: int | None
     tested: ConnectionTested | None
 class ConnectorDeleted(TypedDict): service: str; deleted: bool
 class ConnectorDocument(TypedDict): document: dict[str, Any]

@@ -27,7 +27,9 @@ RELEASED = re.compile(rf"weft(_client)?-{re.escape(PROJECT['version'])}-py3-none
 FIRST_TRIES = {"README.md", "docs/index.md", "docs/howto/use-the-client.md", "docs/tutorial/in-python.md"}
 # Lock -> the extras whose packages it has.
 SERVER = {"server", "js", "secrets", "sql", "llm"}
-ALL = SERVER | {"mcp", "postgres", "mysql", "redis", "python", "oidc", "otel", "kubernetes", "dask", "pdf", "html"}
+ALL = SERVER | {
+    "mcp", "postgres", "mysql", "redis", "sftp", "python", "oidc", "otel", "kubernetes", "dask", "pdf", "html",
+}  # fmt: skip
 EXTRAS = {
     "requirements.lock": SERVER,
     "requirements-extras.lock": ALL,

@@ -352,6 +352,22 @@ def redis(s: Scene) -> Made:
     return command | connected | s.some(parse_json=(True, False), timeout_s=(1,)), [None]
 
 
+def sftp(s: Scene) -> Made:
+    at = {
+        "server": s.pick("127.0.0.1:9", "sftp.example.com"),
+        "connection": "crm",
+        "path": s.pick("/in", f"<{s.head()}>"),
+    }
+    write = {"operation": "write", "content": s.pick("text", f"<{s.head()}>")} | s.some(overwrite=(True, False))
+    made = s.pick(
+        s.some(operation=("list",), pattern=("*.csv",), max_entries=(1, 10_000)),
+        {"operation": s.pick("read", "delete", "make_folder")},
+        write,
+        {"operation": "move", "to": "/out"} | s.some(make_folders=(True, False)),
+    )
+    return at | made | s.some(timeout_s=(1,)), [None]
+
+
 def knowledge(s: Scene) -> Made:
     name = {"name": s.pick("book", f"<{s.head()}>")}
     add = {"operation": "add", "content": s.pick("text", f"<{s.head()}>")} | s.some(title=("Book",), source=("x",))
@@ -499,7 +515,7 @@ PARAMS: dict[str, Callable[[Scene], Made]] = {
     make.__name__.rstrip("_"): make
     for make in (
         start, schedule, webhook, form_trigger, chat_trigger, set_, variables, function, python, condition, router,
-        agent, model_router, evaluator, guardrail, http, email, file, sql, redis, knowledge, approval, form, callback,
-        job, wait, signal, run_workflow, break_, response, continue_as_new, note, loop, parallel,
+        agent, model_router, evaluator, guardrail, http, email, file, sql, redis, sftp, knowledge, approval, form,
+        callback, job, wait, signal, run_workflow, break_, response, continue_as_new, note, loop, parallel,
     )
 }  # fmt: skip

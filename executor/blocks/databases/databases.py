@@ -11,7 +11,6 @@ import os
 import stat
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
 
@@ -24,7 +23,7 @@ from executor.blocks.http.binding import opened
 from executor.blocks.http.client import GuardedClient
 from executor.blocks.http.handles import has_handle
 from executor.errors import BlockError
-from executor.kernel.process.extras import install
+from executor.kernel.process.extras import install, loaded
 
 ENDINGS: Final = (".db", ".sqlite", ".sqlite3")
 FILES_MAX: Final = 1_000  # in one folder, beyond which a query creates none
@@ -189,19 +188,10 @@ class Databases:
             await self._room.acquire()
         try:
             if module not in self._loaded:
-                self._loaded[module] = await _load(module, needs)
+                self._loaded[module] = (await loaded(module, needs)).ask
             return await self._loaded[module](address, asked, self._http.addresses, login)
         finally:
             self._room.release()
 
     async def close(self) -> None:
         await self._sqlite.close()
-
-
-async def _load(module: str, needs: Callable[[], str]) -> Ask:
-    """Import the module, or wait until another query has: `sys.modules` has it before it is complete."""
-    try:
-        ask: Ask = (await asyncio.to_thread(import_module, module)).ask
-    except ImportError as error:
-        raise BlockError(f"{needs()} ({error})", code="not_installed", retryable=False) from None
-    return ask

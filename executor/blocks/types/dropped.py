@@ -62,29 +62,35 @@ async def poll(ctx: StepContext, before: Before) -> Found:
     """Return the files that are complete and those that were seen. `position` has when each unseen one was found."""
     params, services = Params(ctx.params), services_of(ctx)
     files = await asyncio.to_thread(_files, params, services.file_folders, services.own_database)
-    if len(files) > FILES_MAX:
-        message = f"the folder {params.folder[:200]!r} has more than {FILES_MAX:,} files"
-        raise BlockError(message, code="events_too_many", retryable=False, hint="move files away when they are done")
     assert services.files is not None, "the engine sets it"
+    listed = [(Event(file.id, load=partial(_load, file, services.files)), file.size) for file in files]
+    return complete(ctx, before, params.folder, listed)
+
+
+def complete(ctx: StepContext, before: Before, folder: str, files: Sequence[tuple[Event, int]]) -> Found:
+    """Return those of these files, each with the bytes that its event will read, that stayed the same. Raises
+    BlockError(events_too_many)."""
+    if len(files) > FILES_MAX:
+        message = f"the folder {folder[:200]!r} has more than {FILES_MAX:,} files"
+        raise BlockError(message, code="events_too_many", retryable=False, hint="move files away when they are done")
     found = before.position if isinstance(before.position, dict) else {}
     marks = before.first and (before.newest or not Polling(ctx.params).existing)
     events: list[Event] = []
     unseen: dict[str, int] = {}
     count = size = 0
     more = False
-    for file in files:
-        event = Event(file.id, load=partial(_load, file, services.files))
-        id = digest(file.id)
-        if marks or file.id in before.seen:
+    for event, bytes_read in files:
+        id = digest(event.id)
+        if marks or event.id in before.seen:
             events.append(event)
             continue
         unseen[id] = found.get(id, ctx.now_ms)
         if ctx.now_ms - unseen[id] < QUIET_MS:
             continue
-        more = more or count == POLL_FILES_MAX or (count > 0 and size + file.size > POLL_BYTES_MAX)
+        more = more or count == POLL_FILES_MAX or (count > 0 and size + bytes_read > POLL_BYTES_MAX)
         if not more:
             events.append(event)
-            count, size = count + 1, size + file.size
+            count, size = count + 1, size + bytes_read
     return Found(events, unseen, more, again=True)
 
 

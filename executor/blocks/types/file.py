@@ -22,10 +22,6 @@ _READ: Final = {"operation": ["read"]}
 _FIELDS: Final = {"operation": ["read"], "read_as": ["fields"]}
 
 
-def _required(where: dict[str, list[str]]) -> dict[str, Any]:
-    return {"x-required": where}
-
-
 class _Params(TypedParams):
     operation: str = param(
         "Operation",
@@ -34,9 +30,7 @@ class _Params(TypedParams):
         weft="literal",
         choices={"make": "Make a file", "read": "Read a file or a page"},
     )
-    name: str | None = param(
-        "Name", "With a suffix, such as report.csv.", when=_MAKE, pattern=FILLED, **_required(_MAKE)
-    )
+    name: str | None = param("Name", "With a suffix, such as report.csv.", when=_MAKE, pattern=FILLED, needed=_MAKE)
     content: Any = param(
         "Content",
         "To make a file: text is stored unchanged, other values as JSON; a CSV table is a list of objects or lists. "
@@ -58,7 +52,7 @@ class _Params(TypedParams):
         'Names with CSS selectors, such as {"title": "h1"} or {"links": {"css": "a", "get": "href", "all": true}}.',
         when=_FIELDS,
         widget="json",
-        **_required(_FIELDS),
+        needed=_FIELDS,
     )
 
 

@@ -128,7 +128,7 @@ def account_of(server: str | None, credential: Credential | None, sender: str) -
     if credential.kind not in _KINDS:
         hint = "use a user name and password, or an OAuth 2 sign-in"
         raise invalid(f"the connection {credential.connection} cannot sign in to a mail server", hint)
-    place = None if server is None else _place(server)
+    place = None if server is None else place_of(server, _PORT)
     if credential.kind == "basic":
         return Account(credential.username, credential.value, place=place)
     return Account(sender, token=credential.value, place=place)
@@ -241,9 +241,10 @@ async def dialled(services: Services, host: str, port: int) -> tuple[socket.sock
     raise problem or OSError("the host has no address")
 
 
-def _place(given: str) -> tuple[str, int]:
+def place_of(given: str, usual: int) -> tuple[str, int]:
+    """Return host and port of a server, the usual port if there is none. Raises BlockError(params_invalid)."""
     found = _PLACE.fullmatch(given)
-    port = int(found[2] or _PORT) if found else 0
+    port = int(found[2] or usual) if found else 0
     if found is None or not 0 < port < 65536:
         raise invalid(f"server must be host:port, not {given[:100]!r}")
     return found[1], port

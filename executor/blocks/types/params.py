@@ -65,15 +65,17 @@ def param(
     choices: Mapping[str, str] | None = None,
     titles: Mapping[str, str] | None = None,
     when: Mapping[str, Sequence[str]] | None = None,
+    needed: Mapping[str, Sequence[str]] | None = None,
     rows: int | None = None,
     advanced: bool = False,
     **keywords: Any,
 ) -> Any:
     """Declare a param. `order`: its place in the form, by default that in the class; `ui`: more for its control;
     `weft`: what its texts may hold ("x-weft"); `choices`: its values and their labels; `titles`,
-    `when`: see above. Other keywords are those of JSON Schema."""
+    `when`, `needed` ("x-required"): see above. Other keywords are those of JSON Schema."""
     enum = None if choices is None else list(choices)
     extra = {"enum": enum, "x-weft": weft, "x-titles": choices or titles, "x-when": when, "x-url": url or None}
+    extra["x-required"] = needed
     about = {"title": title or None, "description": description or None, "default": default}
     shown = {"order": order, "widget": widget or None, "rows": rows, "advanced": advanced or None, **(ui or {})}
     return Field(_given(about | extra) | keywords, _given(shown), default, required)

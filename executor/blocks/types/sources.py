@@ -1,5 +1,5 @@
-"""Triggers that poll a feed, the rows of a database, a mailbox, or a folder of this server: `event.feed`, `event.rows`,
-`event.mail`, `event.file`."""
+"""Triggers that poll a feed, the rows of a database, a mailbox, or a folder of this server or of an SFTP server:
+`event.feed`, `event.rows`, `event.mail`, `event.file`, `event.sftp`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import msgspec
 
 from compiler.catalog import EVENT, BlockSpec, Finding, Params
 from executor.blocks.services import services_of
-from executor.blocks.types import dropped, http, mail, mailbox, sql
+from executor.blocks.types import dropped, http, mail, mailbox, sftp, sql
 from executor.blocks.types.connected import CONNECTION, signed_in
 from executor.blocks.types.params import FILLED, TypedParams, changed, param, shape
 from executor.blocks.types.polled import Before, Event, Found, Polling, digest, event_spec, passed_on
@@ -223,56 +223,62 @@ async def _poll_mail(ctx: StepContext, before: Before) -> Found:
     return Found(events, {"validity": found.validity, "uid": found.uid}, found.more, note)
 
 
+# --- files at an SFTP server ---
+
+SFTP_S: Final = 60  # of one poll
+
+
+class _Sftp(TypedParams, literal=True):
+    server: str = sftp.AT
+    connection: str | None = sftp.SIGNS_IN
+    folder: str = param("Folder", "Without / at its beginning, in the home folder of the user.", default=".")
+    pattern: str = sftp.NAMES
+
+
+async def _poll_sftp(ctx: StepContext, before: Before) -> Found:
+    """The events have what the server lists; a run reads the file, with the retries of its block."""
+    params = _Sftp(ctx.params)
+
+    files = await sftp.at_server(
+        ctx,
+        params.server,
+        params.connection,
+        SFTP_S,
+        lambda at: sftp.listed(at, params.folder, params.pattern, dropped.FILES_MAX, only_files=True),
+    )
+    files.sort(key=lambda file: (file.modified, file.path))
+    events = [(Event(file.id, msgspec.structs.asdict(file)), 0) for file in files]
+    return dropped.complete(ctx, before, params.folder, events)
+
+
+def _source(type: str, title: str, starts: str, params: type[TypedParams], poll: Poll, **spec: Any) -> SourceBlock:
+    about = f"Starts the workflow for each {starts}."
+    return SourceBlock(event_spec(EVENT + type, title, about, params.json_schema, **spec), poll)
+
+
 def sources() -> list[SourceBlock]:
     """Make the block types."""
     return [
-        SourceBlock(
-            event_spec(
-                EVENT + "feed",
-                "Feed",
-                "Starts the workflow for each new entry of an RSS or Atom feed.",
-                _Feed.json_schema,
-                event=lambda _: _ENTRY,
-                sentence="New entry of {url} | New entry of a feed",
-                icon="http",
-            ),
-            _poll_feed,
+        _source(
+            "feed", "Feed", "new entry of an RSS or Atom feed", _Feed, _poll_feed, event=lambda _: _ENTRY,
+            sentence="New entry of {url} | New entry of a feed", icon="http",
         ),
-        SourceBlock(
-            event_spec(
-                EVENT + "rows",
-                "New rows",
-                "Starts the workflow for each new row that a query of a database finds.",
-                _Rows.json_schema,
-                event=lambda _: {"type": "object", "additionalProperties": True},
-                check=_check_rows,
-                sentence="New rows: {query} | New rows of a database",
-                icon="sql",
-            ),
-            _poll_rows,
+        _source(
+            "rows", "New rows", "new row that a query of a database finds", _Rows, _poll_rows,
+            event=lambda _: {"type": "object", "additionalProperties": True}, check=_check_rows,
+            sentence="New rows: {query} | New rows of a database", icon="sql",
         ),
-        SourceBlock(
-            event_spec(
-                EVENT + "mail",
-                "New mail",
-                "Starts the workflow for each new mail in a folder of a mailbox (IMAP).",
-                _Mail.json_schema,
-                event=lambda _: mailbox.MAIL,
-                sentence="New mail in {folder} | New mail",
-                icon="email",
-            ),
-            _poll_mail,
+        _source(
+            "mail", "New mail", "new mail in a folder of a mailbox (IMAP)", _Mail, _poll_mail,
+            event=lambda _: mailbox.MAIL, sentence="New mail in {folder} | New mail", icon="email",
         ),
-        SourceBlock(
-            event_spec(
-                EVENT + "file",
-                "New file",
-                "Starts the workflow for each file that appears in a folder of the server.",
-                dropped.Params.json_schema,
-                event=lambda _: dropped.FILE,
-                sentence="New file in {folder} | New file",
-                icon="file",
-            ),
-            dropped.poll,
+        _source(
+            "file", "New file", "file that appears in a folder of the server", dropped.Params, dropped.poll,
+            event=lambda _: dropped.FILE, sentence="New file in {folder} | New file", icon="file",
         ),
-    ]
+        _source(
+            "sftp", "New file at an SFTP server", "file that appears in a folder of an SFTP server", _Sftp, _poll_sftp,
+            event=lambda _: sftp.ENTRY, sentence="New file in {folder} at {server} | New file at an SFTP server",
+            icon="file",
+        ),
+    ]  # fmt: skip

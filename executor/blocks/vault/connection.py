@@ -21,11 +21,14 @@ from executor.blocks.vault.sealing import Keys
 from executor.errors import BlockError
 from executor.kernel.store.topics.secrets import SecretRow
 
-Kind = Literal["oauth2_code", "oauth2_client", "api_key", "basic", "bearer"]
+Kind = Literal["oauth2_code", "oauth2_client", "api_key", "basic", "bearer", "ssh"]
 State = Literal["ready", "sign_in", "sign_in_again", "unreadable"]
-KINDS: Final[tuple[Kind, ...]] = ("oauth2_code", "oauth2_client", "api_key", "basic", "bearer")
+KINDS: Final[tuple[Kind, ...]] = ("oauth2_code", "oauth2_client", "api_key", "basic", "bearer", "ssh")
 PREFIX: Final = "connection:"  # no `${NAME}` can be written like that
 NAME: Final = re.compile(r"[a-z][a-z0-9_-]{0,62}")
+PRIVATE_KEY: Final = "-----BEGIN "
+# A line of a host key: its fingerprint, or the key as in a file of OpenSSH.
+HOST_KEY: Final = re.compile(r"SHA256:[\w+/]{43}=?|(ssh-|ecdsa-sha2-)[a-z0-9-]{3,20} [\w+/]{40,}={0,2}( .*)?", re.A)
 
 
 class Provider(Struct, frozen=True, omit_defaults=True):
@@ -71,7 +74,8 @@ class Lease(Struct, frozen=True):
 class Connection(Struct, frozen=True, omit_defaults=True):
     """A stored connection. `secret`: the API key, token, password, or the secret of the OAuth client. `where`, `name`
     and `prefix` describe where an API key goes. `problem`: why people have to sign in again. `check_url`: what a test
-    requests by GET, where there is no sign-in check of a service."""
+    requests by GET, where there is no sign-in check of a service. Of SSH, `secret` is the password or the private key,
+    which `passphrase` opens, and `host_key` has the keys of the server, one a line."""
 
     kind: Kind
     secret: str = ""
@@ -85,6 +89,8 @@ class Connection(Struct, frozen=True, omit_defaults=True):
     pending: Pending | None = None
     lease: Lease | None = None
     check_url: str = ""
+    passphrase: str = ""
+    host_key: str = ""
 
     @property
     def renews(self) -> bool:
@@ -98,9 +104,10 @@ class Connection(Struct, frozen=True, omit_defaults=True):
 
     @property
     def value(self) -> str:
-        """The part that is sent to the service: of one that renews, its token, which must be there."""
+        """The part that is sent to the service: of one that renews, its token, which must be there. The passphrase of
+        a private key follows in a line of its own."""
         if not self.renews:
-            return self.secret
+            return f"{self.secret}\n{self.passphrase}" if self.passphrase else self.secret
         assert self.tokens is not None
         return self.tokens.access
 
@@ -113,6 +120,7 @@ class Connection(Struct, frozen=True, omit_defaults=True):
 
     def values(self) -> Iterator[tuple[str, str]]:
         yield "secret", self.secret
+        yield "passphrase", self.passphrase
         if self.tokens is not None:
             yield "access", self.tokens.access
             yield "refresh", self.tokens.refresh
@@ -135,6 +143,7 @@ class Credential(Struct, frozen=True):
     renews: bool
     opened: Opened
     redact: Redact
+    host_key: str = ""
 
     def bound(self) -> AbstractContextManager[None]:
         """Let clients send the credential to its hosts, in its place, inside this context."""
@@ -142,7 +151,11 @@ class Credential(Struct, frozen=True):
         return bound_to({PREFIX + self.connection: rules}, None, self.opened, self.redact)
 
     def put(self, url: str, headers: dict[str, str]) -> str:
-        """Return the URL with the credential; or else put it into `headers`, in the place of one of the same name."""
+        """Return the URL with the credential; or else put it into `headers`, in the place of one of the same name.
+        Raises BlockError(params_invalid)."""
+        if self.kind == "ssh":
+            message = f"the connection {self.connection} signs in by SSH, and cannot be sent in a request"
+            raise BlockError(message, code="params_invalid", retryable=False)
         if self.where == "query":
             base, mark, fragment = url.partition("#")
             joint = "&" if "?" in base else "?"

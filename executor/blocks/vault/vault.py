@@ -163,6 +163,7 @@ class Vault:
             connection.renews,
             self.opened,
             self._redactor.redact,
+            connection.host_key,
         )
 
     def opened(self, handle: str) -> tuple[str, str] | None:

@@ -6,12 +6,13 @@ import os
 import re
 import shlex
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import lru_cache
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from executor.errors import StoreError
+from executor.errors import BlockError, StoreError
 
 if TYPE_CHECKING:  # it takes 10 ms, and every command imports this file
     from importlib.metadata import EntryPoint
@@ -25,6 +26,17 @@ def install(extra: str) -> str:
     wanted = [name.strip() for name, _, when in needs if re.search(rf"extra == ['\"]{re.escape(extra)}['\"]", when)]
     assert wanted, f"weft has no extra {extra!r}"
     return f"pip install {shlex.join(wanted)}"
+
+
+async def loaded(module: str, needs: Callable[[], str]) -> Any:
+    """Import a module, or wait until another caller has: `sys.modules` has it before it is complete. Raises
+    BlockError(not_installed), with what it `needs`."""
+    import asyncio  # few commands need it
+
+    try:
+        return await asyncio.to_thread(import_module, module)
+    except ImportError as error:
+        raise BlockError(f"{needs()} ({error})", code="not_installed", retryable=False) from None
 
 
 @contextmanager

@@ -82,6 +82,8 @@ def asked_of(
 ) -> Asked | None:
     """Return the check of `service`, the connector of a block with this `base_url`; or else its own address; or else
     the check of a service on its hosts."""
+    if connection.kind == "ssh":
+        return None  # no request has it
     blocks = [parts.registry.handler(type) for type in parts.registry.types() if type.startswith(CONNECTOR)]
     found = [
         Asked(base.rstrip("/") + one.sign_in.path, one.sign_in, one)

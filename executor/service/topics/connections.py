@@ -20,9 +20,11 @@ from msgspec.structs import replace
 from executor.blocks.http.binding import checked_hosts
 from executor.blocks.vault import oauth
 from executor.blocks.vault.connection import (
+    HOST_KEY,
     KINDS,
     NAME,
     PREFIX,
+    PRIVATE_KEY,
     Connection,
     Credential,
     Kind,
@@ -51,6 +53,7 @@ log = logging.getLogger("weft.connections")
 SIGN_IN_MS: Final = 10 * 60_000  # between the begin of a sign-in and its end
 TEXT_MAX: Final = 2_000
 NOT_STORED: Final = "(not stored)"
+HOST_KEYS_MAX: Final = 10
 _TESTED: Final = "connection_test:"  # notes of upkeep
 _FIELD: Final = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}")  # a name of a header
 _NOT_OURS: Final = frozenset({"host", "content-length", "connection", "transfer-encoding", "te", "trailer", "upgrade"})
@@ -61,6 +64,7 @@ _FIELDS: Final[dict[Kind, tuple[str, ...]]] = {
     "api_key": ("secret",),
     "basic": ("username", "secret"),
     "bearer": ("secret",),
+    "ssh": ("username", "secret"),
 }
 
 
@@ -301,7 +305,9 @@ def _check(connection: Connection) -> None:
         raise _invalid("secret", "secret is required without PKCE")
     if connection.secret:
         checked_value(connection.secret, "/secret")
-        if not connection.secret.isprintable() or (connection.kind != "basic" and not connection.secret.isascii()):
+        if connection.kind == "ssh":
+            _check_ssh(connection)
+        elif not connection.secret.isprintable() or (connection.kind != "basic" and not connection.secret.isascii()):
             raise _invalid("secret", "it has characters that cannot be in a header")
     if ":" in connection.username or not connection.username.isprintable():
         raise _invalid("username", "it has characters that cannot be in a user name")
@@ -316,8 +322,26 @@ def _check(connection: Connection) -> None:
             raise _invalid("name", "it is no name of a header that can be set")
         if not connection.prefix.isascii() or not (connection.prefix.isprintable() or not connection.prefix):
             raise _invalid("prefix", "it has characters that cannot be in a header")
+    if connection.kind == "ssh":
+        del values["secret"]  # a private key is longer
     if any(len(text) > TEXT_MAX for text in (*values.values(), provider.scopes, provider.issuer, connection.name)):
         raise _invalid("kind", f"each text can have at most {TEXT_MAX} characters")
+
+
+def _check_ssh(connection: Connection) -> None:
+    if not connection.secret.startswith(PRIVATE_KEY):
+        if not connection.secret.isprintable():
+            raise _invalid("secret", "it must be a password of one line, or a private key with its first and last line")
+        if connection.passphrase:
+            raise _invalid("passphrase", "it is for a private key, and this is a password")
+    if len(connection.passphrase) > TEXT_MAX or not connection.passphrase.isprintable():
+        raise _invalid("passphrase", f"it must be one line of at most {TEXT_MAX:,} characters")
+    if connection.check_url:
+        raise _invalid("check_url", "a sign-in by SSH is sent in no request")
+    lines = connection.host_key.splitlines()
+    if len(lines) > HOST_KEYS_MAX or not all(len(one) <= TEXT_MAX and HOST_KEY.fullmatch(one) for one in lines):
+        hint = "such as SHA256:… (43 characters) or ssh-ed25519 AAAA…, at most 10 lines"
+        raise BadRequest("this is no host key", code="connection_invalid", pointer="/host_key", hint=hint)
 
 
 def _is_address(text: str) -> bool:

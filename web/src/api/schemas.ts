@@ -332,9 +332,11 @@ export interface ConnectionList {
  * the OAuth client. `where`, `name` and `prefix`: where an API key goes. The rest is about an OAuth 2 provider:
  * `client_auth`: whether the client's secret goes in the body or in the header of a request for a token; `parameters`:
  * more of them for `authorize_url`; `pkce`: false for a provider without it. `check_url`: what a test of it requests,
- * where no service on its hosts has a sign-in check: it answers only with the credential. */
+ * where no service on its hosts has a sign-in check: it answers only with the credential. Of `ssh`, `secret` is a
+ * password or a private key, `passphrase` that of the key, and `host_key` has the public keys of the server or their
+ * fingerprints, one a line. */
 export interface ConnectionSpec {
-  kind: 'api_key' | 'basic' | 'bearer' | 'oauth2_client' | 'oauth2_code'
+  kind: 'api_key' | 'basic' | 'bearer' | 'oauth2_client' | 'oauth2_code' | 'ssh'
   hosts: string[]
   secret?: string
   username?: string
@@ -350,6 +352,8 @@ export interface ConnectionSpec {
   parameters?: Record<string, string>
   pkce?: boolean
   check_url?: string
+  passphrase?: string
+  host_key?: string
 }
 
 /** `who`: the name in the answer; `called`: the request. `outcome`: refused if the service did not accept the
@@ -381,7 +385,7 @@ export interface ConnectionUses {
  * test of it requests, or nothing. `tested`: the last test, until it is replaced or signed in to again. */
 export interface ConnectionView {
   name: string
-  kind: 'api_key' | 'basic' | 'bearer' | 'oauth2_client' | 'oauth2_code' | null
+  kind: 'api_key' | 'basic' | 'bearer' | 'oauth2_client' | 'oauth2_code' | 'ssh' | null
   hosts: string[]
   state: 'ready' | 'sign_in' | 'sign_in_again' | 'unreadable'
   problem: string

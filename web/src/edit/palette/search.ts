@@ -23,10 +23,12 @@ const ALSO: Readonly<Record<string, string>> = {
   'event.feed': 'rss atom news blog poll trigger',
   'event.mail': 'imap inbox email poll trigger',
   'event.file': 'folder directory drop watch poll trigger',
+  'event.sftp': 'ssh folder directory drop watch poll trigger',
   'event.rows': 'database sql postgres mysql sqlite poll trigger',
   agent: 'ai llm model prompt chat gpt claude',
   sql: 'database postgres mysql mariadb sqlite',
   redis: 'database valkey cache key value queue publish',
+  sftp: 'ssh ftp upload download server folder',
   run_workflow: 'call child subflow',
 }
 

@@ -11,7 +11,7 @@ import { Icon } from '../../ui/icons'
 import { Link } from '../../ui/navigation'
 import { SecretInput } from '../../ui/SecretInput'
 import { messageOf, sentence } from '../../ui/words'
-import { KEY_HEADER, specOf, specOfProvider, type SecretKind } from './connecting'
+import { isPrivateKey, KEY_HEADER, specOf, specOfProvider, type SecretKind } from './connecting'
 import { TestButton, TestLine, useTester } from './ConnectionTest'
 import { FieldShell } from './FieldShell'
 import type { ServiceAuth } from './kind'
@@ -23,8 +23,18 @@ const KINDS: Record<SecretKind, string> = {
   bearer: 'Bearer token',
   api_key: 'API key in a header',
   basic: 'User name and password',
+  ssh: 'SSH: password or private key',
 }
-const SECRETS: Record<Way, string> = { bearer: 'Token', api_key: 'Key', basic: 'Password', oauth: 'Client secret' }
+const SECRETS: Record<Way, string> = {
+  bearer: 'Token',
+  api_key: 'Key',
+  basic: 'Password',
+  ssh: 'Password or private key',
+  oauth: 'Client secret',
+}
+
+const HOST_KEY =
+  'Of the server: SHA256:… or ssh-ed25519 AAAA…. Without it, the first run fails and shows the one of the server.'
 
 interface Props {
   service: string
@@ -50,13 +60,19 @@ export function ConnectDialog(props: Props): ReactElement {
   const { service, auth, host, baseUrl, provider, names, onStored, onDone, onClose } = props
   const [name, setName] = useState(() => props.wanted || nameFor(auth ? service : (host ?? 'connection'), names))
   const own: SecretKind =
-    auth?.kind === 'basic' ? 'basic' : auth?.kind === 'header' || auth?.kind === 'query' ? 'api_key' : 'bearer'
+    auth?.kind === 'basic' || auth?.kind === 'ssh'
+      ? auth.kind
+      : auth?.kind === 'header' || auth?.kind === 'query'
+        ? 'api_key'
+        : 'bearer'
   const [way, setWay] = useState<Way>(own)
   const [username, setUsername] = useState('')
   const [secret, setSecret] = useState('')
   const [hosts, setHosts] = useState(host ?? '')
   const [checkUrl, setCheckUrl] = useState(auth?.service ? '' : props.reads)
   const [header, setHeader] = useState(KEY_HEADER)
+  const [hostKey, setHostKey] = useState('')
+  const [passphrase, setPassphrase] = useState('')
   const [clientId, setClientId] = useState('')
   const [scopes, setScopes] = useState(auth?.scopes ?? provider?.scopes ?? '')
   const [state, setState] = useState<'typing' | 'storing' | 'away'>('typing')
@@ -75,7 +91,7 @@ export function ConnectDialog(props: Props): ReactElement {
     : (duplicate ??
       (oauth && !clientId.trim()
         ? 'Enter the client ID'
-        : way === 'basic' && !username
+        : (way === 'basic' || way === 'ssh') && !username
           ? 'Enter the user name'
           : needsSecret && !secret
             ? 'Enter the secret'
@@ -84,9 +100,10 @@ export function ConnectDialog(props: Props): ReactElement {
               : hosts.trim() || oauth
                 ? null
                 : 'Enter the host'))
+  const typed = { secret, username, hosts, header, hostKey, passphrase }
   const spec: ConnectionSpec = oauth
     ? specOfProvider(provider, { secret, clientId: clientId.trim(), scopes }, host)
-    : { ...specOf(way === 'oauth' ? own : way, { secret, username, hosts, header }, auth), check_url: checkUrl.trim() }
+    : { ...specOf(way === 'oauth' ? own : way, typed, auth), check_url: way === 'ssh' ? '' : checkUrl.trim() }
   const tester = useTester(name.trim() || 'new', { service: auth?.service ?? '', base_url: baseUrl, connection: spec })
   const send = async (): Promise<void> => {
     if (why || state === 'storing') return
@@ -123,10 +140,10 @@ export function ConnectDialog(props: Props): ReactElement {
   ): ReactElement => (
     <FieldShell label={label} description={about} required={required} error={id === 'name' ? duplicate : null}>
       {(ids) =>
-        id === 'secret' ? (
+        id === 'secret' || id === 'passphrase' ? (
           <SecretInput
             ids={ids}
-            testId="connect-secret"
+            testId={`connect-${id}`}
             what={label.toLowerCase()}
             value={value}
             onChange={(text) => set(text)}
@@ -161,7 +178,7 @@ export function ConnectDialog(props: Props): ReactElement {
           <Button kind="bare" onClick={onClose}>
             Cancel
           </Button>
-          {oauth ? null : <TestButton tester={tester} why={why} testId="connect-test" />}
+          {oauth || way === 'ssh' ? null : <TestButton tester={tester} why={why} testId="connect-test" />}
           <Button
             kind="primary"
             changes
@@ -205,7 +222,7 @@ export function ConnectDialog(props: Props): ReactElement {
         </>
       ) : null}
       {named ? line('header', 'Header', header, setHeader, 'Such as X-Api-Key or Authorization') : null}
-      {way === 'basic' ? line('username', 'User name', username, setUsername) : null}
+      {way === 'basic' || way === 'ssh' ? line('username', 'User name', username, setUsername) : null}
       {line(
         'secret',
         oauth ? SECRETS.oauth : (auth?.title ?? SECRETS[way]),
@@ -214,9 +231,13 @@ export function ConnectDialog(props: Props): ReactElement {
         'It is stored encrypted. No one can read it again.',
         needsSecret,
       )}
+      {way === 'ssh' && isPrivateKey(secret)
+        ? line('passphrase', 'Passphrase', passphrase, setPassphrase, 'Of the private key, if it has one', false)
+        : null}
+      {way === 'ssh' ? line('host-key', 'Host key', hostKey, setHostKey, HOST_KEY, false) : null}
       {oauth ? line('scopes', 'Scopes', scopes, setScopes, `What ${provider.title} is asked to permit`, false) : null}
       {!oauth && (host === null || !auth) ? line('hosts', 'Host', hosts, setHosts, 'It is sent nowhere else.') : null}
-      {oauth || auth?.service
+      {oauth || way === 'ssh' || auth?.service
         ? null
         : line(
             'check',

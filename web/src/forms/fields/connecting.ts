@@ -3,7 +3,10 @@
 import type { ConnectionSpec, ConnectionView, JsonObject, KnownProvider } from '../../api/schemas'
 import type { ServiceAuth } from './kind'
 
-export type SecretKind = 'bearer' | 'basic' | 'api_key'
+export type SecretKind = 'bearer' | 'basic' | 'api_key' | 'ssh'
+
+/** A private key of OpenSSH, which may have a passphrase. */
+export const isPrivateKey = (secret: string): boolean => secret.startsWith('-----BEGIN ')
 
 /**
  * Where the block will send it, as far as that is written there, in the way that hosts of connections are written: `host` is HTTPS on
@@ -48,11 +51,15 @@ export const KEY_HEADER = 'X-Api-Key'
 
 export function specOf(
   kind: SecretKind,
-  given: { secret: string; username: string; hosts: string; header: string },
+  given: { secret: string; username: string; hosts: string; header: string; hostKey: string; passphrase: string },
   auth: ServiceAuth | undefined,
 ): ConnectionSpec {
   const hosts = given.hosts.split(/[\s,]+/).filter(Boolean)
   if (kind === 'basic') return { kind, hosts, secret: given.secret, username: given.username }
+  if (kind === 'ssh') {
+    const passphrase = isPrivateKey(given.secret) ? given.passphrase : ''
+    return { kind, hosts, secret: given.secret, username: given.username, host_key: given.hostKey.trim(), passphrase }
+  }
   if (kind === 'bearer') return { kind, hosts, secret: given.secret }
   const where = auth?.kind === 'query' ? 'query' : 'header'
   return {

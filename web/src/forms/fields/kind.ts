@@ -33,7 +33,7 @@ export type Kind =
   | 'zone'
 
 export interface ServiceAuth {
-  kind: 'bearer' | 'basic' | 'header' | 'query'
+  kind: 'bearer' | 'basic' | 'header' | 'query' | 'ssh'
   title: string
   name: string
   prefix: string

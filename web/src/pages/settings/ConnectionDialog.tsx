@@ -4,6 +4,7 @@ import { useEffect, useState, type ReactElement } from 'react'
 import type { ConnectionSpec, ConnectionView, KnownProvider } from '../../api/schemas'
 import type { FieldIds } from '../../forms/fields/FieldShell'
 import { TestButton, TestLine, useTester } from '../../forms/fields/ConnectionTest'
+import { isPrivateKey } from '../../forms/fields/connecting'
 import { connections } from '../../net/connections'
 import { SecretInput } from '../../ui/SecretInput'
 import { toast } from '../../ui/Toast'
@@ -18,6 +19,7 @@ export const KINDS: Record<Kind, string> = {
   api_key: 'API key',
   basic: 'User name and password',
   bearer: 'Bearer token',
+  ssh: 'SSH: password or private key',
 }
 const SECRETS: Record<Kind, string> = {
   oauth2_code: 'Client secret',
@@ -25,6 +27,7 @@ const SECRETS: Record<Kind, string> = {
   api_key: 'API key',
   basic: 'Password',
   bearer: 'Token',
+  ssh: 'Password or private key',
 }
 type Text =
   | 'username'
@@ -36,12 +39,14 @@ type Text =
   | 'prefix'
   | 'name'
   | 'check_url'
+  | 'host_key'
 const TEXTS: Record<Kind, readonly Text[]> = {
   oauth2_code: ['authorize_url', 'token_url', 'client_id', 'scopes', 'issuer'],
   oauth2_client: ['token_url', 'client_id', 'scopes'],
   api_key: ['name', 'prefix'],
   basic: ['username'],
   bearer: [],
+  ssh: ['username', 'host_key'],
 }
 const LABELS: Record<Text, { label: string; about?: string; optional?: boolean }> = {
   username: { label: 'User name' },
@@ -50,6 +55,11 @@ const LABELS: Record<Text, { label: string; about?: string; optional?: boolean }
   client_id: { label: 'Client ID' },
   scopes: { label: 'Scopes', about: 'With spaces between', optional: true },
   issuer: { label: 'Issuer', about: 'Who the provider says it is in its answer, if it does', optional: true },
+  host_key: {
+    label: 'Host key of the server',
+    about: 'SHA256:… or ssh-ed25519 AAAA…. Without it, the first run fails and shows the one of the server.',
+    optional: true,
+  },
   name: { label: 'Name of the header or parameter', about: 'Such as Authorization or X-Api-Key' },
   check_url: {
     label: 'Address to check',
@@ -62,6 +72,7 @@ const FIELDS = [
   'id',
   'hosts',
   'secret',
+  'passphrase',
   'where',
   'client_auth',
   'pkce',
@@ -94,6 +105,7 @@ export function ConnectionDialog({
   const [kind, setKind] = useState<Kind>(connection?.kind ?? 'oauth2_code')
   const [hosts, setHosts] = useState(connection?.hosts.join('\n') ?? '')
   const [secret, setSecret] = useState('')
+  const [passphrase, setPassphrase] = useState('')
   const [where, setWhere] = useState<'header' | 'query'>('header')
   const [clientAuth, setClientAuth] = useState<'body' | 'header'>('body')
   const [parameters, setParameters] = useState('')
@@ -134,10 +146,22 @@ export function ConnectionDialog({
     const named = Object.fromEntries(
       TEXTS[kind].map((name) => [name, name === 'prefix' ? textOf(name) : textOf(name).trim()]),
     ) as Partial<ConnectionSpec>
-    const own = kind === 'api_key' ? { where } : kind === 'oauth2_code' ? { pkce, parameters: pairsOf(parameters) } : {}
+    const own = {
+      ...(kind === 'api_key' ? { where } : {}),
+      ...(kind === 'oauth2_code' ? { pkce, parameters: pairsOf(parameters) } : {}),
+      ...(kind === 'ssh' && isPrivateKey(secret) ? { passphrase } : {}),
+    }
     const auth = isOAuth ? { client_auth: clientAuth } : {}
     const listed = hosts.split(/[\s,]+/).filter(Boolean)
-    return { kind, secret, hosts: listed, check_url: textOf('check_url').trim(), ...named, ...own, ...auth }
+    return {
+      kind,
+      secret,
+      hosts: listed,
+      check_url: kind === 'ssh' ? '' : textOf('check_url').trim(),
+      ...named,
+      ...own,
+      ...auth,
+    }
   }
   const tester = useTester(id.trim() || 'new', { connection: specNow() })
   const send = async (): Promise<void> => {
@@ -261,6 +285,19 @@ export function ConnectionDialog({
               />
             )}
           </Part>
+          {kind === 'ssh' && isPrivateKey(secret) ? (
+            <Part name="passphrase" label="Passphrase" found={found} about="Of the private key, if it has one">
+              {(ids) => (
+                <SecretInput
+                  ids={ids}
+                  testId="connection-passphrase"
+                  what="passphrase"
+                  value={passphrase}
+                  onChange={setPassphrase}
+                />
+              )}
+            </Part>
+          ) : null}
           {isOAuth ? (
             <Part name="client_auth" label="Client secret is sent in" needed found={found}>
               {(ids) => (
@@ -306,12 +343,12 @@ export function ConnectionDialog({
             label="Hosts"
             needed
             found={found}
-            about="Where it may be sent to, one on each line, such as api.example.com or *.example.com"
+            about={`Where it may be sent to, one on each line, such as ${kind === 'ssh' ? 'sftp.example.com:22' : 'api.example.com or *.example.com'}`}
           >
             {(ids) => area(ids, 'hosts', hosts, setHosts)}
           </Part>
-          {part('check_url', found)}
-          {isOAuth ? (
+          {kind === 'ssh' ? null : part('check_url', found)}
+          {kind === 'ssh' ? null : isOAuth ? (
             <p className="quiet">
               It can be tested when it is stored{kind === 'oauth2_code' ? ' and signed in to' : ''}.
             </p>

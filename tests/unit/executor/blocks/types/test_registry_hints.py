@@ -19,7 +19,7 @@ WIDGETS = {
     "fields", "connection", "tool_server", "workflow",
 }  # fmt: skip
 NOTES = ("title", "description", "x-ui", "x-weft", "x-titles", "x-when", "x-secret-when", "x-url")
-KEYS = {"order", "widget", "rows", "advanced", "handles", "language", "choices"}
+KEYS = {"order", "widget", "rows", "advanced", "handles", "language", "choices", "auth"}
 
 
 @pytest.fixture(params=CATALOGUE, ids=lambda entry: entry["type"])

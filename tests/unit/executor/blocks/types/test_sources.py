@@ -29,6 +29,7 @@ from executor.open.testing.engines import SECRET, ManualClock
 from executor.service.triggers import polls
 from tests.support.endpoints import Request, answer, http
 from tests.support.imap import Imap, imap
+from tests.support.sftp import sftp
 from tests.support.until import until
 
 RSS = """<?xml version="1.0"?><rss version="2.0" xmlns:atom="http://www.w3.org/2005/Atom"
@@ -368,3 +369,33 @@ async def test_a_folder_that_is_not_permitted(folder: str, permitted: bool, mess
     }
     async with polled(tmp_path, "event.file", {"folder": folder}, **services) as files:
         assert message in (await files.error() or "")
+
+
+# --- files at an SFTP server ---
+
+
+async def test_files_at_an_sftp_server(tmp_path: Path) -> None:
+    """One run for a file once it is complete, and another one when it was written again."""
+    async with sftp(tmp_path / "in") as server:
+        params = {"server": server.place, "connection": "post", "folder": "/", "pattern": "*.csv", "every_s": 10}
+        (server.root / "old.csv").write_text("old")
+        async with polled(tmp_path, "event.sftp", params) as files:
+            assert "cannot sign in to an SFTP server" in (await files.error() or "")
+            await files.engine.connections.put("post", server.connection(), [server.place])
+            assert await files.again(3_700) == [] and await files.error() is None
+            for name in ("new.csv", "other.txt", ".weft-1.part"):
+                (server.root / name).write_text("half")
+            (server.root / "folder.csv").mkdir()
+            assert await files.again(11) == []
+            (server.root / "new.csv").write_text("all of it")
+            assert await files.again(11) == []
+            (first,) = await files.again(11)
+            modified = int((server.root / "new.csv").stat().st_mtime) * 1000
+            assert first["event"] == {
+                "path": "/new.csv", "name": "new.csv", "kind": "file", "size": 9, "modified": modified
+            }  # fmt: skip
+            assert await files.again(11) == [first]
+            (server.root / "new.csv").write_text("once more, longer")
+            await files.again(11)
+            assert sorted(one["event"]["size"] for one in await files.again(11)) == [9, 17]
+            assert await files.error() is None

@@ -46,6 +46,7 @@ def test_all_commands_are_made_here() -> None:
         "postgres",
         "mysql",
         "redis",
+        "sftp",
         "python",
         "oidc",
         "otel",
