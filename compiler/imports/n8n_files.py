@@ -28,6 +28,10 @@ _READ: Final = {
     "pdf": ("text", "text"), "text": ("text", "data"), "xml": ("text", "data"), "fromIcs": ("text", "data"),
     "html": ("text", "data"), "fromJson": ("json", "data"), "binaryToPropery": ("base64", "data"),
 }  # fmt: skip
+_ENTRIES: Final = (
+    "<@.entries>.map((one) => ({ type: { folder: 'd', link: 'l' }[one.kind] ?? '-', name: one.name, size: one.size, "
+    "modifyTime: new Date(one.modified).toISOString(), path: one.path }))"
+)
 _TABLES: Final = ("", "csv", "fromFile")
 
 
@@ -90,6 +94,37 @@ def convert(step: Step) -> Made | None:
         params["media_type"] = media
     into = step.text("binaryPropertyName") or step.text("destinationKey") or "data"
     return Made("file", params, None if way in ("toText", "toBinary") else "", files={into: ""})
+
+
+def sftp(step: Step) -> Made | None:
+    """Return an `sftp` block for the FTP node with the protocol SFTP."""
+    if step.text("protocol") != "sftp":
+        return None
+    name = connection_of(step.node, "sftp")
+    hint = f'Create a connection of the kind SSH with the name "{name}", and write the server in the block.'
+    step.lose("Its server and account are not imported.", hint)
+    if step.get("options", "recursive") is True or step.get("recursive") is True:
+        step.lose("It is for one folder here, without those below.", "Use a loop over the folders.")
+    made: dict[str, Any] = {"connection": name, "path": step.value("path", otherwise="")}
+    match step.text("operation") or "download":
+        case "list":
+            made |= {"operation": "list", "path": step.value("path", otherwise="/")}
+            return Made("sftp", made, None, _ENTRIES)
+        case "download":
+            into = step.text("binaryPropertyName") or "data"
+            return Made("sftp", {"operation": "read", **made}, None, files={into: ".file"})
+        case "upload":
+            is_text = step.get("binaryData") is False
+            content = step.value("fileContent", otherwise="") if is_text else step.file("binaryPropertyName")
+            made |= {"content": content} if content is not None else {}
+            return Made("sftp", {"operation": "write", **made, "make_folders": True}, None)
+        case "rename":
+            made |= {"path": step.value("oldPath", otherwise=""), "to": step.value("newPath", otherwise="")}
+            made |= {"make_folders": True} if step.get("options", "createDirectories") is True else {}
+            return Made("sftp", {"operation": "move", **made})
+        case "delete":
+            return Made("sftp", {"operation": "delete", **made})
+    return None
 
 
 def html(step: Step) -> Made | None:

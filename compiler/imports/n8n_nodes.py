@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from compiler.imports.n8n_branches import filter_, if_, switch
-from compiler.imports.n8n_files import convert, extract, html, markdown, move
+from compiler.imports.n8n_files import convert, extract, html, markdown, move, sftp
 from compiler.imports.n8n_items import aggregate, code, item_lists, limit, merge, sort, split_out, summarize, unique
 from compiler.imports.n8n_step import Made, Node, Step, Style
 from compiler.imports.n8n_text import listed, quoted
@@ -230,7 +230,7 @@ NODES: Final[dict[str, tuple[Style, Make]]] = {
     "executeWorkflow": ("each", child), "renameKeys": ("each", rename), "html": ("each", html),
     "htmlExtract": ("each", html), "markdown": ("each", markdown), "extractFromFile": ("each", extract),
     "spreadsheetFile": ("each", extract), "moveBinaryData": ("each", move), "convertToFile": ("each", convert),
-    "crypto": ("each", crypto), "form": ("each", form),
+    "crypto": ("each", crypto), "form": ("each", form), "ftp": ("each", sftp),
 }  # fmt: skip
 
 

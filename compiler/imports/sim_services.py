@@ -48,6 +48,7 @@ _FORM: Final = frozenset(
 _SAME: Final = {"contentType": "text", "insertDataOption": "INSERT_ROWS"}  # what ours does in any case
 _SHOWN_MAX: Final = 10
 _OPEN: Final = re.compile(r"\{\{(\w+)\}\}")
+_HOST: Final = re.compile(r"[A-Za-z0-9.-]+:[0-9]{1,5}")
 _COMMA: Final = re.compile(r",(?![^<>]*>)")  # in no reference
 _SWITCH: Final = {"true": True, "false": False}
 _PASSAGES: Final = (
@@ -106,7 +107,7 @@ def connector(
     operation = _operation(kind, settings)
     if operation is None:
         return _request(kind, settings, texts, tool=tool) if catalog is not None else None
-    if spec is None:
+    if spec is None or (tool and spec.type == "sftp"):  # it is no tool of agents
         return None
     block = Settings("", settings, texts)
     if spec.type == "sql":  # the model of an agent may not write the text of a query
@@ -136,6 +137,8 @@ def connector(
         return None  # objects: Sim makes rows of them by the first row of the sheet
     if "credential" in properties:
         params |= _account(block, kind, service, properties)
+    if spec.type == "sftp":
+        params |= _at_sftp(block, params)
     if spec.check is not None and any(found.code != "required" for found in spec.check(params)):
         return None
     if lost := sorted({*_unread(operation, kind, settings), *unfit})[:_SHOWN_MAX]:
@@ -272,6 +275,26 @@ def _account(block: Settings, kind: str, service: str, properties: Mapping[str, 
     hint = f"Store the secret {name}, or choose another one in the block."
     block.lose(f"Its {title} credential is not imported.", hint)
     return {"credential": f"${{{name}}}"}
+
+
+def _at_sftp(block: Settings, params: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the params for the server, and for a file in a folder."""
+    host, port = block.text("host").strip(), block.text("port").strip() or "22"
+    hint = "Create a connection of the kind SSH with this name, and with the host key of the server."
+    block.lose('Its sign-in is not imported: it uses the connection "sftp".', hint)
+    made: dict[str, Any] = {"connection": "sftp"}
+    if _HOST.fullmatch(f"{host}:{port}"):
+        made["server"] = f"{host}:{port}"
+    else:
+        block.lose("Its server is not imported.", "Write it in the block, as host:port.")
+    if params["operation"] == "write":
+        made["path"] = f"{str(params.get('path', '')).rstrip('/')}/{block.texts.text(block.text('fileName'))}"
+        made |= {"overwrite": False} if block.get("overwrite") is False else {}
+    if params["operation"] == "read":
+        block.lose(
+            "Its output has the file, and no content.", "Read the file with a file block where its content is used."
+        )
+    return made
 
 
 def _unread(operation: Operation, kind: str, settings: Mapping[str, Any]) -> list[str]:

@@ -29,6 +29,7 @@ _FIELDS: dict[str, dict[str, str | None]] = {
     "evaluator": {"tokens": "usage"},
     "sql_reads": {"rowCount": "count"},
     "sql_changes": {"rowCount": "affected"},
+    "sftp": {"fileName": "name", "deletedPath": "path", "createdPath": "path"},
     "rss_poller": {"item": "event", "title": "event.title", "link": "event.link", "pubDate": "event.published"},
     "imap_poller": {"email": "event"},
     "guardrails": {

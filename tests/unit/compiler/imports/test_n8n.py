@@ -339,6 +339,30 @@ def test_variables_of_code_are_declared() -> None:
     assert "let color, item;" in made or "let item, color;" in made
 
 
+def test_sftp_and_not_ftp() -> None:
+    account: Any = {"raw": {"credentials": {"sftp": {"id": "1", "name": "Bank files"}}}, "protocol": "sftp"}
+    makes: Any = {"createDirectories": True}
+    nodes = [
+        START, node("List", "ftp", 1, operation="list", path="/in", recursive=True, **account),
+        node("Get", "ftp", 1, path="={{ $json.path }}", **account),
+        node("Put", "ftp", 1, operation="upload", path="/out/{{ 1 }}.csv", **account),
+        node("Say", "ftp", 1, operation="upload", path="/a", binaryData=False, fileContent="hi", **account),
+        node("Move", "ftp", 1, operation="rename", oldPath="/a", newPath="/b", options=makes, **account),
+        node("Drop", "ftp", 1, operation="delete", path="/b", **account), node("Old", "ftp", 1, path="/x"),
+    ]  # fmt: skip
+    made = imported(nodes, "Start > List; List > Get; Get > Put; Put > Say; Say > Move; Move > Drop; Drop > Old")
+    params = {name: one["params"] for name, one in made.document["blocks"].items() if one["type"] == "sftp"}
+    assert all(one.pop("connection") == "bank_files" for one in params.values())
+    assert params["list"] == {"operation": "list", "path": "/in"}
+    assert params["get"]["operation"] == "read" and params["put"]["content"] == "<get.file>"
+    assert params["put"]["make_folders"] is True and params["say"]["content"] == "hi"
+    assert params["move"] == {"operation": "move", "path": "/a", "to": "/b", "make_folders": True}
+    assert params["drop"] == {"operation": "delete", "path": "/b"}
+    assert made.document["blocks"]["old"]["type"] == "function"
+    text = str(made.diagnostics)
+    assert "for one folder here" in text and "Its server and account are not imported" in text
+
+
 def test_a_condition_with_helpers_is_computed_before() -> None:
     nodes = [
         START,

@@ -286,7 +286,7 @@ def test_the_table_names_what_connectors_have() -> None:
         assert row.get("default") is None or row["default"] in operations, name
         for operation in map(_operation_of, operations.values()):
             assert operation.name in properties["operation"]["enum"], (name, operation.name)
-            for field in {field.param.partition(".")[0] for field in operation.fields} - {"region", "content"}:
+            for field in {field.param.partition(".")[0] for field in operation.fields} - {"region", "content", "path"}:
                 assert operation.name in properties[field]["x-when"]["operation"], (name, operation.name, field)
 
 
@@ -315,6 +315,23 @@ def test_a_tool_of_a_service_is_an_operation_whose_open_fields_the_model_fills_i
     }  # fmt: skip
     assert slack["arguments"]["required"] == ["text"]
     assert exa["workflow"] == "Exa (not imported from Sim)"
+
+
+def test_sftp_blocks() -> None:
+    account = {"host": "sftp.example.com", "port": "2222", "username": "ada", "password": "secret word"}
+    made, losses = of("sftp", operation="sftp_list", remotePath="/in", **account)
+    at = {"connection": "sftp", "server": "sftp.example.com:2222"}
+    assert (made["type"], made["params"]) == ("sftp", {"operation": "list", "path": "/in", **at})
+    assert len(losses) == 1 and 'uses the connection "sftp"' in losses[0] and "secret word" not in str(made)
+    write = {"operation": "sftp_create", "remotePath": "/out/", "fileName": "a.txt", "fileContent": "<start.Text>"}
+    made, _ = of("sftp", **write, overwrite=False, **account)
+    wanted = {"operation": "write", "path": "/out/a.txt", "content": "<start.Text>", "overwrite": False, **at}
+    assert made["params"] == wanted
+    made, losses = of("sftp", operation="sftp_download", remotePath="/in/a", host="<start.Text>", encoding="utf-8")
+    assert made["params"] == {"operation": "read", "path": "/in/a", "connection": "sftp"}
+    assert any("Its server is not imported" in one for one in losses)
+    assert any("no content" in one for one in losses)
+    assert of("sftp", operation="sftp_upload", remotePath="/out", files="<start.files>")[0]["type"] == "function"
 
 
 def test_feeds_and_mailboxes_are_events() -> None:
