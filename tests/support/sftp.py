@@ -17,12 +17,14 @@ PASSPHRASE = "the passphrase of the key"
 
 class Sftp:
     """`cut` ends the connection once: `write` in the middle of a file, or `before:` or `after:` another request, such
-    as `after:posix_rename`. `asked` has the names of requests, `users` who signed in."""
+    as `after:posix_rename`. `asked` has the names of requests, `users` who signed in. `others`: other programs take
+    away what arrives in the folder out, and put a new file in the place of one that went."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
         self.port = 0
         self.cut = ""
+        self.others = False
         self.asked: list[str] = []
         self.users: list[str] = []
         self.host_key = asyncssh.generate_private_key("ssh-ed25519")
@@ -65,9 +67,17 @@ class _Files(asyncssh.SFTPServer):
         if self._cuts(f"before:{name}"):
             raise asyncssh.SFTPFailure("cut")
         result = getattr(super(), name)(*args)
+        if self._sftp.others and name in ("posix_rename", "remove"):
+            self._at_work(*(self._sftp.root / path.decode().lstrip("/") for path in args))
         if self._cuts(f"after:{name}"):
             raise asyncssh.SFTPFailure("cut")
         return result
+
+    def _at_work(self, gone: Path, new: Path | None = None) -> None:
+        if not gone.name.startswith("."):
+            gone.write_text("a new one")
+        elif new is not None and new.parent.name == "out":
+            new.rename(self._sftp.root / f"taken-{len(self._sftp.asked)}")
 
     def write(self, file_obj: object, offset: int, data: bytes) -> int:
         if self._sftp.cut == "write":
