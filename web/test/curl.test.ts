@@ -66,7 +66,7 @@ test('a connection is offered to the hosts that it is for', () => {
   assert.deepEqual(
     specOf(
       'api_key',
-      { secret: 's', username: '', hosts: 'a.example', header: 'X-Api-Key' },
+      { secret: 's', username: '', hosts: 'a.example', header: 'X-Api-Key', hostKey: '', passphrase: '' },
       { ...auth, kind: 'query', name: 'key' },
     ),
     {

@@ -90,7 +90,7 @@ class _Params(TypedParams):
 
 
 def _check(params: Params) -> tuple[Finding, ...]:
-    needed = {"move": "to", "write": "content"}.get(params.get("operation") or "")
+    needed = {"move": "to", "write": "content"}.get(str(params.get("operation")))
     if needed is None or params.get(needed) not in (None, ""):
         return ()
     title = _Params.json_schema["properties"][needed]["title"]
