@@ -153,7 +153,7 @@ compare: $(INSTALLED) $(INSTALLED_PEERS)
 COMPILE := $(BIN)/python -m uv pip compile -q -U --universal --python-version 3.11 --generate-hashes \
 	--no-emit-index-url --no-header --no-annotate
 # All that people install; `demo` is part of `dev`.
-EXTRAS := server llm mcp postgres mysql redis sftp python oidc otel kubernetes dask pdf html
+EXTRAS := server llm mcp postgres mysql redis sftp python oidc otel kubernetes dask pdf html excel
 lock: $(INSTALLED_DEV)
 	$(COMPILE) pyproject.toml --extra server --extra llm -o requirements.lock
 	$(COMPILE) pyproject.toml -c requirements.lock --extra server --extra dev -o requirements-dev.lock

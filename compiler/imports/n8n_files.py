@@ -32,7 +32,7 @@ _ENTRIES: Final = (
     "<@.entries>.map((one) => ({ type: { folder: 'd', link: 'l' }[one.kind] ?? '-', name: one.name, size: one.size, "
     "modifyTime: new Date(one.modified).toISOString(), path: one.path }))"
 )
-_TABLES: Final = ("", "csv", "fromFile")
+_TABLES: Final = ("", "csv", "xlsx", "fromFile")
 
 
 def _reading(step: Step, content: str | None, read_as: str, into: str, *, keeps: bool = True, **more: Any) -> Made:
@@ -49,9 +49,11 @@ def extract(step: Step) -> Made | None:
     if operation in _READ:
         read_as, into = _READ[operation]
         return _reading(step, file, read_as, step.text("destinationKey") or into, keeps=False)
-    if operation not in _TABLES or step.text("fileFormat") in ("xls", "xlsx", "ods"):
+    if operation not in _TABLES or step.text("fileFormat") in ("xls", "ods"):
         return None
     params = {"operation": "read", **({"content": file} if file else {}), "read_as": "table"}
+    if sheet := step.value("options", "sheetName"):
+        params["sheet"] = sheet
     return Made("file", params, None, "<@.result>")
 
 
@@ -73,23 +75,23 @@ def convert(step: Step) -> Made | None:
         way = "toJson" if step.get("convertAllData") is not False else "toText"
     if step.node.kind == "spreadsheetFile":
         way = step.text("fileFormat") or "xls"
-    if way in ("xls", "xlsx", "ods"):
-        step.lose("Its table becomes a CSV file.", "Spreadsheets can open it; check who reads the file.")
-        way = "csv"
+    if way in ("xls", "ods"):
+        step.lose("Its table becomes an Excel workbook (.xlsx).", "Spreadsheets can open it; check who reads the file.")
+        way = "xlsx"
     if way in ("toText", "toBinary"):
         place = step.text("sourceProperty") or step.text("sourceKey") or "data"
         code = place.strip("={} ") if place.startswith("=") else f"$json.{place}"
         content = step.texts.value(f"={{{{ {code} }}}}", "content")
-    elif way in ("toJson", "csv"):
+    elif way in ("toJson", "csv", "xlsx"):
         items = step.items()
         content = items if _PLAIN.fullmatch(items) else step.texts.value(f"={{{{ {items} }}}}", "content")
     else:
         return None
-    suffix = {"csv": "csv", "toJson": "json", "toText": "txt", "toBinary": "bin"}[way]
+    suffix = {"csv": "csv", "xlsx": "xlsx", "toJson": "json", "toText": "txt", "toBinary": "bin"}[way]
     name = step.texts.value(step.get("options", "fileName", otherwise=f"file.{suffix}"), "name")
     params = {"name": name, "content": content}
-    if way in ("csv", "toBinary"):
-        params["format"] = {"csv": "csv", "toBinary": "base64"}[way]
+    if written := {"csv": "csv", "xlsx": "excel", "toBinary": "base64"}.get(way):
+        params["format"] = written
     if media := step.value("options", "mimeType"):
         params["media_type"] = media
     into = step.text("binaryPropertyName") or step.text("destinationKey") or "data"

@@ -28,7 +28,7 @@ FIRST_TRIES = {"README.md", "docs/index.md", "docs/howto/use-the-client.md", "do
 # Lock -> the extras whose packages it has.
 SERVER = {"server", "js", "secrets", "sql", "llm"}
 ALL = SERVER | {
-    "mcp", "postgres", "mysql", "redis", "sftp", "python", "oidc", "otel", "kubernetes", "dask", "pdf", "html",
+    "mcp", "postgres", "mysql", "redis", "sftp", "python", "oidc", "otel", "kubernetes", "dask", "pdf", "html", "excel",
 }  # fmt: skip
 EXTRAS = {
     "requirements.lock": SERVER,

@@ -324,8 +324,11 @@ def file(s: Scene) -> Made:
     if s.pick(False, True):
         way = {"read_as": s.pick(*READ_AS)}
         given = {"select": {"title": "h1"}} if way["read_as"] == "fields" else {}
+        given = given | s.some(sheet=("Prices",))
         return {"operation": "read", "content": s.pick("<h1>Tea</h1>", f"<{s.head()}>")} | way | given, [None]
-    content = s.pick({"format": "csv", "content": [{"a": s.value()}]}, {"content": s.value()}, {"content": "text"})
+    content = s.pick(
+        {"format": s.pick("csv", "excel"), "content": [{"a": s.value()}]}, {"content": s.value()}, {"content": "text"}
+    )
     if "format" not in content:
         content = content | s.some(format=("text", "base64"))
     name = {"name": s.pick("a.csv", f"<{s.head()}>.txt")} | s.some(operation=("make",))

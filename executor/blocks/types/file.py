@@ -10,6 +10,7 @@ import io
 from typing import Any, Final
 
 from compiler.catalog import Finding, Params
+from executor.blocks.types import workbook
 from executor.blocks.types.declared import block_type
 from executor.blocks.types.file_reading import READ_AS, READ_BYTES_MAX, read
 from executor.blocks.types.params import FILLED, TypedParams, invalid, param, shape
@@ -33,7 +34,7 @@ class _Params(TypedParams):
     name: str | None = param("Name", "With a suffix, such as report.csv.", when=_MAKE, pattern=FILLED, needed=_MAKE)
     content: Any = param(
         "Content",
-        "To make a file: text is stored unchanged, other values as JSON; a CSV table is a list of objects or lists. "
+        "To make a file: text is stored unchanged, other values as JSON; a table is a list of objects or lists. "
         "To read: a file or a text.",
         required=True,
         rows=6,
@@ -43,10 +44,13 @@ class _Params(TypedParams):
         "How the content is written.",
         when=_MAKE,
         default="text",
-        choices={"text": "Text", "csv": "CSV table", "base64": "Base64"},
+        choices={"text": "Text", "csv": "CSV table", "excel": "Excel workbook", "base64": "Base64"},
     )
     media_type: str | None = param("Media type", "Leave empty to use that of the suffix.", when=_MAKE, advanced=True)
     read_as: str = param("Read", "What to get of it.", when=_READ, default="text", choices=READ_AS)
+    sheet: str | None = param(
+        "Sheet", "Of an Excel workbook. Leave empty for the first one.", pattern=FILLED, advanced=True
+    )
     select: dict[str, Any] | None = param(
         "Parts",
         'Names with CSS selectors, such as {"title": "h1"} or {"links": {"css": "a", "get": "href", "all": true}}.',
@@ -82,14 +86,19 @@ def _output(params: Params) -> dict[str, Any]:
 )
 async def block(ctx: StepContext) -> Done:
     """Output: the file, or {"result"}. Raises BlockError: params_invalid, file_too_large, file_not_stored,
-    file_not_found, and those of `file_reading.read`."""
+    file_not_found, and those of `file_reading.read` and `workbook`."""
     params = _Params(ctx.params)
     if params.operation == "read":
         return Done({"result": await _read(ctx, params)})
     if not params.name:
         raise invalid("name is required")
-    content = await asyncio.to_thread(_bytes, params.format, params.content)
-    return Done((await ctx.files.save(content, params.name, params.media_type)).value)
+    content, media_type = params.content, params.media_type
+    if params.format == "excel":
+        data = await asyncio.to_thread(workbook.write_rows, _rows(content), params.sheet, ctx.files.redact)
+        media_type = media_type or workbook.MEDIA_TYPE
+    else:
+        data = await asyncio.to_thread(_bytes, params.format, content)
+    return Done((await ctx.files.save(data, params.name, media_type)).value)
 
 
 async def _read(ctx: StepContext, params: _Params) -> Any:
@@ -102,12 +111,14 @@ async def _read(ctx: StepContext, params: _Params) -> Any:
         return given  # it is read already, such as the body of a response
     else:
         raise invalid("content must be a file or a text", NOT_A_FILE_HINT)
+    if params.read_as == "table" and workbook.is_workbook(data):
+        return await asyncio.to_thread(workbook.read_rows, data, params.sheet)
     return await asyncio.to_thread(read, data, given, params.read_as, params.select or {})
 
 
 def _bytes(format: str, content: Any) -> bytes:
     if format == "csv":
-        return _table(content)
+        return _csv(_rows(content))
     if format == "base64":
         try:
             return base64.b64decode(str(content), validate=True)
@@ -116,22 +127,24 @@ def _bytes(format: str, content: Any) -> bytes:
     return render(content).encode("utf-8", "replace")
 
 
-def _table(rows: Any) -> bytes:
-    """The columns of objects are those of all rows, in the order in which they come. A text that a spreadsheet would
-    calculate gets an apostrophe before it."""
-    if not isinstance(rows, list):
-        raise invalid("a CSV table needs a list of objects or of lists")
-    out = io.StringIO(newline="")
-    write = csv.writer(out)
-    columns = list(dict.fromkeys(key for row in rows if isinstance(row, dict) for key in row))
-    if columns:
-        write.writerow([_cell(column) for column in columns])
-    for row in rows:
+def _rows(content: Any) -> list[list[Any]]:
+    """Return the cells. The columns of objects are those of all rows, in the order in which they come."""
+    if not isinstance(content, list):
+        raise invalid("a table needs a list of objects or of lists")
+    columns = list(dict.fromkeys(key for row in content if isinstance(row, dict) for key in row))
+    rows = [list(columns)] if columns else []
+    for row in content:
         if isinstance(row, dict):
-            cells = [row.get(column) for column in columns]
+            rows.append([row.get(column) for column in columns])
         else:
-            cells = row if isinstance(row, list) else [row]
-        write.writerow([_cell(cell) for cell in cells])
+            rows.append(row if isinstance(row, list) else [row])
+    return rows
+
+
+def _csv(rows: list[list[Any]]) -> bytes:
+    """A text that a spreadsheet would calculate gets an apostrophe before it."""
+    out = io.StringIO(newline="")
+    csv.writer(out).writerows([_cell(cell) for cell in row] for row in rows)
     return out.getvalue().encode("utf-8", "replace")
 
 

@@ -25,7 +25,7 @@ PAGE_BYTES_MAX: Final = 4 * MIB  # a page takes about a second for each
 MATCHES_MAX: Final = 10_000
 READ_AS: Final = {
     "text": "Text, also of a PDF",
-    "table": "Rows of a CSV table",
+    "table": "Rows of a table (CSV, Excel)",
     "json": "JSON",
     "xml": "XML",
     "fields": "Parts of a page, by CSS selectors",

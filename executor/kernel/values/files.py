@@ -294,6 +294,7 @@ class FilesOfRun:
         self._files = files
         self._run = run
         self.bytes_max = files.bytes_max
+        self.redact = files.redact  # for content that is no text when it is stored
 
     async def save(
         self,

@@ -54,6 +54,7 @@ def test_all_commands_are_made_here() -> None:
         "dask",
         "pdf",
         "html",
+        "excel",
     }
 
 
