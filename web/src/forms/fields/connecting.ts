@@ -51,14 +51,21 @@ export const KEY_HEADER = 'X-Api-Key'
 
 export function specOf(
   kind: SecretKind,
-  given: { secret: string; username: string; hosts: string; header: string; hostKey: string; passphrase: string },
+  given: { secret: string; username: string; hosts: string; header: string; hostKey?: string; passphrase?: string },
   auth: ServiceAuth | undefined,
 ): ConnectionSpec {
   const hosts = given.hosts.split(/[\s,]+/).filter(Boolean)
   if (kind === 'basic') return { kind, hosts, secret: given.secret, username: given.username }
   if (kind === 'ssh') {
-    const passphrase = isPrivateKey(given.secret) ? given.passphrase : ''
-    return { kind, hosts, secret: given.secret, username: given.username, host_key: given.hostKey.trim(), passphrase }
+    const passphrase = (isPrivateKey(given.secret) && given.passphrase) || ''
+    return {
+      kind,
+      hosts,
+      secret: given.secret,
+      username: given.username,
+      host_key: given.hostKey?.trim() ?? '',
+      passphrase,
+    }
   }
   if (kind === 'bearer') return { kind, hosts, secret: given.secret }
   const where = auth?.kind === 'query' ? 'query' : 'header'
