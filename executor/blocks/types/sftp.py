@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import msgspec
 
 from compiler.catalog import Finding, Params
-from executor.blocks.services import services_of
+from executor.blocks.services import Services, services_of
 from executor.blocks.types.connected import CONNECTION, signed_in
 from executor.blocks.types.declared import block_type
 from executor.blocks.types.mail import SERVER, place_of
@@ -139,17 +139,29 @@ async def at_server(
     ctx: StepContext, server: str, connection: str | None, timeout_s: float, work: Callable[[Session], Awaitable[T]]
 ) -> T:
     """Sign in to a server, and return what `work` returns. Raises BlockError."""
-    client = await loaded("executor.blocks.types.sftp_client", lambda: f"SFTP needs asyncssh: {install('sftp')}")
-    place = place_of(server, PORT)
 
     async def ask(credential: Credential | None) -> T:
         if credential is None or credential.kind != "ssh":
             raise invalid("the connection cannot sign in to an SFTP server", "choose a connection of the kind SSH")
-        opened: AbstractAsyncContextManager[Session] = client.session(services_of(ctx), place, credential, timeout_s)
-        async with opened as session:
+        async with await _session(services_of(ctx), server, credential, timeout_s) as session:
             return await work(session)
 
     return await signed_in(ctx, connection, ask)
+
+
+async def check(services: Services, server: str, credential: Credential, timeout_s: float) -> None:
+    """Sign in to a server. Raises BlockError."""
+    async with await _session(services, server, credential, timeout_s):
+        pass
+
+
+async def _session(
+    services: Services, server: str, credential: Credential, timeout_s: float
+) -> AbstractAsyncContextManager[Session]:
+    place = place_of(server, PORT)
+    client = await loaded("executor.blocks.types.sftp_client", lambda: f"SFTP needs asyncssh: {install('sftp')}")
+    opened: AbstractAsyncContextManager[Session] = client.session(services, place, credential, timeout_s)
+    return opened
 
 
 async def listed(at: Session, folder: str, pattern: str, most: int, *, only_files: bool = False) -> list[Entry]:

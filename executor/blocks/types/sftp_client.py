@@ -7,7 +7,9 @@ A file is written under another name beside its own, and renamed once it is whol
 from __future__ import annotations
 
 import asyncio
+import getpass
 import logging
+import os
 import stat
 from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Iterable
 from contextlib import aclosing, asynccontextmanager, suppress
@@ -35,6 +37,10 @@ _CODES: Final = {asyncssh.SFTPNoSuchFile: "sftp_not_found", asyncssh.SFTPPermiss
 _LOST: Final = (asyncssh.SFTPConnectionLost, asyncssh.SFTPNoConnection)
 _KINDS: Final = ((stat.S_ISREG, "file"), (stat.S_ISDIR, "folder"), (stat.S_ISLNK, "link"))
 
+try:
+    getpass.getuser()
+except (KeyError, OSError):  # in a container whose user has no name, which asyncssh asks for and does not use here
+    os.environ["LOGNAME"] = "weft"
 logging.getLogger("asyncssh").setLevel(logging.WARNING)  # it logs each connection
 
 

@@ -1,5 +1,5 @@
 """A test of a connection: the sign-in check of its service is requested with its credential, by the rules of an `http`
-block. The credential is in no part of the result."""
+block; one for SSH signs in. The credential is in no part of the result."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from executor.blocks.connectors.block import ConnectorBlock, refused_by
 from executor.blocks.connectors.document import Connector, SignInCheck
 from executor.blocks.connectors.pages import at
 from executor.blocks.http.binding import may_go_to
+from executor.blocks.types import sftp
 from executor.blocks.types.client import decoded, plain, status_error
 from executor.blocks.types.connected import signed_in_with
 from executor.blocks.vault.connection import Connection, Credential
@@ -36,7 +37,8 @@ Outcome = Literal["ok", "refused", "hosts", "not_ready", "unreachable", "timeout
 _OUTCOMES: Final[dict[str, Outcome]] = {
     "service_refused": "refused", "secret_host_refused": "hosts", "connection_needs_sign_in": "not_ready",
     "secret_unreadable": "not_ready", "oauth_refused": "not_ready", "http_connection": "unreachable",
-    "address_refused": "unreachable", "http_timeout": "timeout",
+    "address_refused": "unreachable", "http_timeout": "timeout", "sftp_connection": "unreachable",
+    "sftp_timeout": "timeout",
 }  # fmt: skip
 
 
@@ -65,16 +67,18 @@ NOTHING: Final = ConnectionTest("nothing", message="there is nothing to call", h
 
 
 class Asked(Struct, frozen=True):
-    """The request of a test. `service` reports failure in its own way; `typed`: it is the address of the connection."""
+    """The request of a test, or with `ssh` a sign-in at the server that `url` is. `service` reports failure in its own
+    way; `typed`: it is the address of the connection."""
 
     url: str
     check: SignInCheck
     service: Connector | None = None
     typed: bool = False
+    ssh: bool = False
 
     @property
     def line(self) -> str:
-        return f"{self.check.method} {self.url}"
+        return f"{'SSH' if self.ssh else self.check.method} {self.url}"
 
 
 def asked_of(
@@ -83,7 +87,7 @@ def asked_of(
     """Return the check of `service`, the connector of a block with this `base_url`; or else its own address; or else
     the check of a service on its hosts."""
     if connection.kind == "ssh":
-        return None  # no request has it
+        return next((Asked(host, SignInCheck(""), ssh=True) for host in hosts if not re.search(r"\*|://", host)), None)
     blocks = [parts.registry.handler(type) for type in parts.registry.types() if type.startswith(CONNECTOR)]
     found = [
         Asked(base.rstrip("/") + one.sign_in.path, one.sign_in, one)
@@ -136,6 +140,10 @@ class ConnectionTests:
         return replace(found, who=who, message=message, hint=hint, called=asked.line, took_ms=took_ms)
 
     async def _ask(self, asked: Asked, credential: Credential | None) -> ConnectionTest:
+        if asked.ssh:
+            assert credential is not None, "only a typed address is asked without one"
+            await sftp.check(self._parts.services, asked.url, credential, CHECK_S)
+            return ConnectionTest("ok", True, who=credential.username)
         check, service = asked.check, asked.service
         headers = {"Accept": "application/json", **(service.headers if service is not None else {})}
         content = None if check.body is None else orjson.dumps(check.body)

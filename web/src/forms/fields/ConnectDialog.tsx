@@ -178,7 +178,7 @@ export function ConnectDialog(props: Props): ReactElement {
           <Button kind="bare" onClick={onClose}>
             Cancel
           </Button>
-          {oauth || way === 'ssh' ? null : <TestButton tester={tester} why={why} testId="connect-test" />}
+          {oauth ? null : <TestButton tester={tester} why={why} testId="connect-test" />}
           <Button
             kind="primary"
             changes

@@ -182,8 +182,9 @@ export function TestSteps({ tester }: { tester: Tester }): ReactElement | null {
 }
 
 function hostIn(called: string): string {
+  const address = called.slice(called.indexOf(' ') + 1)
   try {
-    return new URL(called.slice(called.indexOf(' ') + 1)).host
+    return address.includes('://') ? new URL(address).host : address // of SSH
   } catch {
     return ''
   }

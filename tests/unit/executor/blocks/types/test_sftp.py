@@ -87,6 +87,21 @@ async def test_each_operation(at: At) -> None:
     assert at.names() == ["in", "in/.hidden", "in/b.json"]
 
 
+async def test_a_test_of_the_connection_signs_in(at: At) -> None:
+    connections, server = at.engine.connections, at.server
+    found = await connections.test("files")
+    assert (found.outcome, found.who, found.called) == ("ok", "ada", f"SSH {server.place}"), found
+    new = [
+        (server.connection(host_key=""), server.place, "failed"),
+        (server.connection("another password"), server.place, "refused"),
+        (server.connection(), "127.0.0.1:1", "unreachable"),
+        (server.connection(), "*.example.com", "nothing"),
+    ]
+    tests = [await connections.test("new", new=(connection, [host])) for connection, host, _ in new]
+    assert [one.outcome for one in tests] == [outcome for *_, outcome in new], tests
+    assert server.fingerprint in tests[0].message and "another password" not in str(tests)
+
+
 async def test_a_file_of_a_run_goes_there_and_back(at: At) -> None:
     content = os.urandom(3_000_000)
     (at.root / "big.bin").write_bytes(content)
