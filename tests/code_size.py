@@ -30,7 +30,7 @@ BLOCKS = (ast.If, ast.For, ast.AsyncFor, ast.While, ast.With, ast.AsyncWith, ast
 RECORDS = ("Struct", "NamedTuple", "Protocol", "TypedDict", "Enum", "Exception")  # what they hold is their purpose
 BOUNDS = {
     "files": 660,
-    "lines": 113_974,  # decision 61, seventh reading
+    "lines": 113_977,  # decision 61, seventh reading
     "longest file that is not generated": 520,
     f"functions over {SHORT} lines": 0,
     "modules in circles": 0,

@@ -17,8 +17,9 @@ _SKIPPED: Final = frozenset({"__pycache__", "node_modules", "site-packages", "ve
 
 
 async def changes(folder: Path, stop: asyncio.Event) -> AsyncIterator[None]:
-    """Yield after each change of a `.py` file below `folder`, until `stop` is set."""
+    """Yield at once, and after each change of a `.py` file below `folder` since then, until `stop` is set."""
     before = await asyncio.to_thread(_stamps, folder)
+    yield
     took_s = 0.0
     while not stop.is_set():
         with suppress(TimeoutError):

@@ -41,10 +41,12 @@ async def develop(file: Path, environ: Mapping[str, str], say: Say, show: Say | 
         loop.add_signal_handler(number, stop.set)
     work = _Development(file, dict(environ), say, show)
     try:
+        saved = changes(file.parent, stop)
+        await anext(saved)  # a change while the first text is read is one as well
         await work.begin()
         if work.failed:
             return 1
-        async for _ in changes(file.parent, stop):
+        async for _ in saved:
             await work.begin()
         return 0
     finally:

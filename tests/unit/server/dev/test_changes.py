@@ -19,6 +19,9 @@ async def test_each_change_of_a_python_file_is_reported_and_nothing_else(
     (tmp_path / ".venv").mkdir()
     (tmp_path / "steps").mkdir()
     found = changes(tmp_path, stop)
+    await anext(found)
+    flow.write_text("abc")  # while the first text is read
+    await asyncio.wait_for(anext(found), 10)
     edits: tuple[Callable[[], object], ...] = (
         lambda: flow.write_text("ab"), lambda: (tmp_path / "steps" / "new.py").write_text(""), flow.unlink
     )  # fmt: skip
