@@ -110,10 +110,10 @@ class Entry:
         )
 
     def _all_received(self) -> None:
-        """What is on disk has arrived."""
+        """Deliver what is on disk."""
 
     def _is_held(self) -> bool:
-        """Whether what the code calls does not begin."""
+        """Return whether what the code calls does not begin."""
         return False
 
     def _next(self) -> Arrival | None:
@@ -217,7 +217,7 @@ class Entry:
 
 
 class Cancelled(NamedTuple):
-    """What the code had received when the cancel came, and which calls it had given up."""
+    """The state of the code when the cancel came: what it had received, and which calls it had given up."""
 
     received: frozenset[Arrival]
     given_up: frozenset[int]

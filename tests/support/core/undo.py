@@ -223,7 +223,7 @@ class Undone(Drive):
 
 
 def _forgets(event: e.RetryScheduled, key: NodeKey) -> bool:
-    """Whether steps that failed last are done again."""
+    """Return whether steps that failed last are done again."""
     return event.key == key and event.error.code not in (e.LOST, e.CODE)
 
 

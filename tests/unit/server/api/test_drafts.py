@@ -318,7 +318,7 @@ async def test_what_an_import_lost_stays_in_the_description(client: httpx.AsyncC
         "version": "1",
         "blocks": [
             {"id": "s", "metadata": {"id": "starter", "name": "Start"}, "config": {"params": {}}},
-            {"id": "n", "metadata": {"id": "postgresql", "name": "Tell"}, "config": {"params": {"text": "Hi"}}},
+            {"id": "n", "metadata": {"id": "mongodb", "name": "Tell"}, "config": {"params": {"text": "Hi"}}},
         ],
         "connections": [{"source": "s", "target": "n"}],
         "loops": {},
@@ -329,8 +329,8 @@ async def test_what_an_import_lost_stays_in_the_description(client: httpx.AsyncC
     assert [found["code"] for found in again["diagnostics"]] == ["not_imported"]
     assert again["document"]["description"] == (
         "Imported from Sim. To do:\n"
-        '- PostgreSQL "Tell": It is not imported. A block that fails is in its place. '
-        "Replace it with an sql block."
+        '- MongoDB "Tell": It is not imported. A block that fails is in its place. '
+        "It has no HTTP interface: use its Python library in a function with @weft.step."
     )
 
 
