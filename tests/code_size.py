@@ -30,7 +30,7 @@ BLOCKS = (ast.If, ast.For, ast.AsyncFor, ast.While, ast.With, ast.AsyncWith, ast
 RECORDS = ("Struct", "NamedTuple", "Protocol", "TypedDict", "Enum", "Exception")  # what they hold is their purpose
 BOUNDS = {
     "files": 660,
-    "lines": 113_977,  # decision 61, seventh reading
+    "lines": 113_975,  # decision 61, seventh reading
     "longest file that is not generated": 520,
     f"functions over {SHORT} lines": 0,
     "modules in circles": 0,
@@ -39,7 +39,7 @@ BOUNDS = {
     "lines of executor.kernel.store": 11_030,  # polls of triggers, collections of documents, registrations at services
     "lines of executor.kernel.run": 8_770,  # steps of durable functions under way, lanes that are kept
     "lines of executor.kernel.core": 3_240,
-    "lines of executor.kernel.values": 3_116,  # times every so many seconds
+    "lines of executor.kernel.values": 3_117,  # times every so many seconds
 }
 FLOORS = ("executor.kernel.", "executor.blocks.", "executor.service.")
 GENERATED = ("server.client.answers",)

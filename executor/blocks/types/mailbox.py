@@ -13,7 +13,8 @@ import imaplib
 import re
 import socket
 import ssl
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from email.message import EmailMessage
 from functools import partial
 from typing import Any, Final
@@ -26,7 +27,7 @@ from executor.blocks.services import Services
 from executor.blocks.types.mail import Account, dialled
 from executor.blocks.types.params import shape
 from executor.errors import BlockError, LimitExceeded
-from executor.kernel.values.files import SCHEMA, Files
+from executor.kernel.values.files import SCHEMA, Files, in_parts
 
 TLS_PORT: Final = 993
 TIMEOUT_S: Final = 30
@@ -63,7 +64,7 @@ class Mail(Struct, frozen=True):
         for one in self.attachments:
             try:
                 name = files.redact(one.name)
-                stored.append((await files.save(_once(one.content), name, one.media_type)).value)
+                stored.append((await files.save(in_parts(one.content), name, one.media_type)).value)
             except LimitExceeded:  # its name is among the attachments
                 continue
         return {**self.value, "files": stored}
@@ -171,7 +172,7 @@ def _mails(client: imaplib.IMAP4, uids: list[int]) -> tuple[list[Mail], int]:
     left = POLL_BYTES_MAX
     sizes = dict(_sizes(client, uids)) if uids else {}
     for n, uid in enumerate(uids):
-        size = sizes.get(uid, 0)
+        size = sizes.get(uid, MAIL_BYTES_MAX + 1)
         whole = size <= MAIL_BYTES_MAX
         left -= size if whole else BEGINNING_BYTES
         if n and left < 0:
@@ -205,11 +206,7 @@ def _mail(uid: int, data: bytes, whole: bool) -> Mail:
     assert isinstance(message, EmailMessage), "what the policy makes"
     names = {"subject": "subject", "from": "from", "to": "to", "cc": "cc", "date": "date", "message-id": "message_id"}
     headers = {field: _header(message, name) for name, field in names.items()}
-    try:
-        found = list(message.iter_attachments())[:FILES_MAX]
-        files = [Attachment(_name(part), part.get_content_type(), _content(part)) for part in found]
-    except Exception:
-        files = []
+    files = list(_attachments(message))
     value = {
         **headers,
         "text": _part(message, "plain"),
@@ -228,8 +225,16 @@ def _header(message: EmailMessage, name: str) -> str:
         return " ".join(str(raw).encode(errors="replace").decode().split())
 
 
-def _name(part: EmailMessage) -> str:
-    return part.get_filename() or part.get_content_type()
+def _attachments(message: EmailMessage) -> Iterator[Attachment]:
+    """Yield those that can be read."""
+    try:
+        parts = list(message.iter_attachments())[:FILES_MAX]
+    except Exception:
+        return
+    for part in parts:
+        with suppress(Exception):
+            kind = part.get_content_type()
+            yield Attachment(part.get_filename() or kind, kind, _content(part))
 
 
 def _content(part: EmailMessage) -> bytes:
@@ -246,10 +251,6 @@ def _part(message: EmailMessage, kind: str) -> str:
         return "" if part is None else str(part.get_content())[:TEXT_CHARS_MAX]
     except Exception:  # also a charset that is not known, parts that do not fit
         return ""
-
-
-async def _once(content: bytes) -> AsyncIterator[bytes]:
-    yield content
 
 
 def _number(values: list[Any] | None) -> int:

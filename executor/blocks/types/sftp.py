@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import posixpath
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, aclosing
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -26,7 +26,7 @@ from executor.blocks.vault.connection import Credential
 from executor.errors import BlockError
 from executor.kernel.handler.base import Done, StepContext
 from executor.kernel.process.extras import install, loaded
-from executor.kernel.values.files import SCHEMA, is_file
+from executor.kernel.values.files import SCHEMA, in_parts, is_file
 from executor.kernel.values.payload import render
 
 if TYPE_CHECKING:
@@ -199,7 +199,7 @@ async def _write(ctx: StepContext, at: Session, params: _Params) -> dict[str, An
         size = file.size
     else:
         data = await asyncio.to_thread(lambda: render(params.content).encode("utf-8", "replace"))
-        size, content = len(data), _once(data)
+        size, content = len(data), in_parts(data)
     folder = posixpath.dirname(params.path)
     part = posixpath.join(folder, f".weft-{digest(ctx.idempotency_key)}.part")
     is_whole = ctx.last_checkpoint == _WHOLE
@@ -249,10 +249,6 @@ async def _make_folder(ctx: StepContext, at: Session, params: _Params) -> dict[s
 async def _make_above(at: Session, path: str, params: _Params) -> None:
     if params.make_folders and (folder := posixpath.dirname(path)) not in ("", "/"):
         await at.make(folder)
-
-
-async def _once(data: bytes) -> AsyncIterator[bytes]:
-    yield data
 
 
 _OPERATIONS: Final = {

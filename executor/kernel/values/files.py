@@ -308,7 +308,7 @@ class FilesOfRun:
         that are text, but not from content that comes in pieces."""
         name = self._files.redact(name)
         if isinstance(content, bytes):
-            content = _once(await asyncio.to_thread(_without_secrets, content, self._files.redact))
+            content = in_parts(await asyncio.to_thread(_without_secrets, content, self._files.redact))
         try:
             return await self._files.save(content, name, media_type, run=self._run, bytes_max=bytes_max)
         except LimitExceeded as error:
@@ -395,6 +395,7 @@ def _hashed(part: bytes, whole: Any) -> str:
     return key_of("part", part)
 
 
-async def _once(content: bytes) -> AsyncIterator[bytes]:
+async def in_parts(content: bytes) -> AsyncIterator[bytes]:
+    """Yield what `save` takes."""
     for start in range(0, len(content), PART_BYTES):
         yield content[start : start + PART_BYTES]
