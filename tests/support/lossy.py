@@ -1,9 +1,11 @@
-"""A connection that loses answers: a proxy of TCP in front of a server, which cuts when the next answer comes."""
+"""Connections that lose answers: proxies of TCP in front of a server, which cut when an answer comes."""
 
 from __future__ import annotations
 
 import asyncio
-from contextlib import suppress
+import ssl
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
 from types import TracebackType
 from typing import Self
 from urllib.parse import urlsplit
@@ -65,3 +67,39 @@ class Lossy:
                 await writer.drain()
         for each in (writer, *others):
             each.close()
+
+
+@asynccontextmanager
+async def in_front_of(
+    port: int, loses: Callable[[bytes], bool] = lambda _: False, secured: ssl.SSLContext | None = None
+) -> AsyncIterator[int]:
+    """A port that leads to `port`. It ends a connection in place of the answer to what it `loses`."""
+    sessions: set[asyncio.Task[None]] = set()
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        there, back = await asyncio.open_connection("127.0.0.1", port)
+        lost = asyncio.Event()
+
+        async def forward(source: asyncio.StreamReader, to: asyncio.StreamWriter, asks: bool) -> None:
+            with suppress(OSError):
+                while data := await source.read(1 << 16):
+                    if asks and loses(data):
+                        lost.set()
+                    elif not asks and lost.is_set():
+                        break
+                    to.write(data)
+                    await to.drain()
+            writer.close()
+            back.close()
+
+        for task in (forward(reader, back, True), forward(there, writer, False)):
+            sessions.add(asyncio.ensure_future(task))
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0, ssl=secured)
+    try:
+        yield server.sockets[0].getsockname()[1]
+    finally:
+        server.close()
+        for task in sessions:
+            task.cancel()
+        await asyncio.gather(*sessions, return_exceptions=True)

@@ -6,7 +6,6 @@ fetched. It ends with the process that started it.
 
 from __future__ import annotations
 
-import asyncio
 import os
 import re
 import shutil
@@ -15,8 +14,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager, suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -149,38 +148,6 @@ def mariadb() -> Iterator[Mariadb]:
         yield server
     finally:
         server.remove()
-
-
-@asynccontextmanager
-async def losing_commits(port: int, is_lost: Callable[[], bool]) -> AsyncIterator[int]:
-    """A port that leads to `port`, and ends a session in place of the answer to its COMMIT."""
-    sessions: set[asyncio.Task[None]] = set()
-
-    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        there, back = await asyncio.open_connection("127.0.0.1", port)
-        lost = asyncio.Event()
-
-        async def forward(source: asyncio.StreamReader, to: asyncio.StreamWriter, asks: bool) -> None:
-            while data := await source.read(1 << 16):
-                if asks and data.endswith(b"\x03COMMIT") and is_lost():
-                    lost.set()
-                elif not asks and lost.is_set():
-                    break
-                to.write(data)
-            writer.close()
-            back.close()
-
-        for task in (forward(reader, back, True), forward(there, writer, False)):
-            sessions.add(asyncio.ensure_future(task))
-
-    server = await asyncio.start_server(serve, "127.0.0.1", 0)
-    try:
-        yield server.sockets[0].getsockname()[1]
-    finally:
-        server.close()
-        for task in sessions:
-            task.cancel()
-        await asyncio.gather(*sessions, return_exceptions=True)
 
 
 def main() -> None:

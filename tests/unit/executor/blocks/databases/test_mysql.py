@@ -15,7 +15,8 @@ from executor.blocks.databases.rows import Answer, Login, Query
 from executor.blocks.http.binding import Rules, bound_to
 from executor.blocks.http.client import GuardedClient
 from executor.errors import BlockError, Lost
-from tests.support.mariadb import HOST, PASSWORD, USER, Mariadb, NoMariadb, losing_commits, mariadb
+from tests.support.lossy import in_front_of
+from tests.support.mariadb import HOST, PASSWORD, USER, Mariadb, NoMariadb, mariadb
 
 pytestmark = pytest.mark.proof
 SLEEPING = "FROM information_schema.processlist WHERE info LIKE '%SLEEP(600)%' AND id <> CONNECTION_ID()"
@@ -198,7 +199,7 @@ async def test_a_cancelled_query_ends_on_the_server(place: str) -> None:
 async def test_a_lost_commit_is_unknown_and_a_lost_query_is_not(place: str, server: Mariadb) -> None:
     armed = threading.Event()
     armed.set()
-    async with losing_commits(server.port, armed.is_set) as port:
+    async with in_front_of(server.port, lambda data: data.endswith(b"\x03COMMIT") and armed.is_set()) as port:
         lossy = address_of(port, "?ssl-mode=DISABLED")
         with pytest.raises(Lost, match="while the change was committed"):
             await ask(lossy, "INSERT INTO orders (id) VALUES (9)", read_only=False)

@@ -20,7 +20,8 @@ from executor.blocks.databases.rows import Login
 from executor.blocks.http.binding import Rules, bound_to
 from executor.blocks.http.client import GuardedClient
 from executor.errors import BlockError, Lost
-from tests.support.valkey import PASSWORD, in_front_of, valkey
+from tests.support.lossy import in_front_of
+from tests.support.valkey import PASSWORD, valkey
 
 HOST = "cache.example"
 

@@ -17,8 +17,9 @@ from executor.blocks.vault.connection import Connection
 from executor.errors import BlockError
 from executor.open.testing.crashes import crash_everywhere
 from tests.support.documents import chain
+from tests.support.lossy import in_front_of
 from tests.support.runs import engine_on, outputs, ran, until_event
-from tests.support.valkey import PASSWORD, in_front_of, valkey
+from tests.support.valkey import PASSWORD, valkey
 
 REGISTRY = Registry.load()
 
