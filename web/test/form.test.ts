@@ -94,6 +94,7 @@ test('messages below fields are sentences', () => {
     ['Enter a number.', 'Enter a number.'],
     ['<a.b> is not there', '<a.b> is not there.'],
     ['did you mean "a"?', 'Did you mean "a"?'],
+    ["pip install 'openpyxl'; then restart it", "pip install 'openpyxl'; then restart it."],
     ['', ''],
   ] as const)
     assert.equal(sentence(text), written)

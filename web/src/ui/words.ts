@@ -20,10 +20,11 @@ export function fieldWords(path: string, numbered = true): string {
   return wordsOf((parts.length > 1 ? parts.filter((part) => part !== 'params') : parts).join(', '))
 }
 
-/** A message below a field: begins with a capital letter and ends with a full stop, wherever it comes from. */
+/** A message below a field: begins with a capital letter, except for a command, and ends with a full stop. */
 export function sentence(text: string): string {
   const plain = text.trim()
-  return plain && `${plain.charAt(0).toUpperCase()}${plain.slice(1)}${/[.?!:…]$/.test(plain) ? '' : '.'}`
+  const first = /^(pip|weft)\b/.test(plain) ? plain.charAt(0) : plain.charAt(0).toUpperCase() // names of commands
+  return plain && `${first}${plain.slice(1)}${/[.?!:…]$/.test(plain) ? '' : '.'}`
 }
 
 /** Who is recorded, for people: "user:ada" is ada. */
