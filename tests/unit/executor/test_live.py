@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
+import pytest
+
 import weft
+from executor.blocks.llm.base import Conversation, OnDelta, Reply
 from executor.live import Live, RunFinished, TextDelta, ToolFinished, ToolStarted, WaitClosed, WaitOpened
 from executor.open.engine import Engine
 from executor.open.testing.engines import engine
@@ -97,8 +101,27 @@ EXPECTED = [
 ]
 
 
-async def test_text_tools_and_waits_in_their_order() -> None:
-    async with engine(workflows=[FLOW], models={"dev": ScriptedModel(*MODEL)}) as opened:
+class Held(ScriptedModel):
+    """Answers once its text is read: text is of the moment."""
+
+    is_read = asyncio.Event()
+
+    async def reply(self, name: str, conversation: Conversation, on_delta: OnDelta | None) -> Reply:
+        await self.is_read.wait()
+        return await super().reply(name, conversation, on_delta)
+
+
+async def test_text_tools_and_waits_in_their_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = Held(*MODEL)
+    async with engine(workflows=[FLOW], models={"dev": model}) as opened:
+        deltas = opened.events.deltas
+
+        def read(*args: Any, **more: Any) -> Any:
+            made = deltas(*args, **more)
+            model.is_read.set()
+            return made
+
+        monkeypatch.setattr(opened.events, "deltas", read)
         run = (await opened.submit(FLOW)).run
         shown = plain(await followed(opened, run))
         assert shown == EXPECTED
